@@ -23,9 +23,11 @@ export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: strin
   { key: 'r', path: '/registries', title: 'Registries' },
   { key: 'v', path: '/volumes', title: 'Volumes' },
   { key: 'w', path: '/webhooks', title: 'Webhooks' },
+  { key: 'n', path: '/events', title: 'Events' },
   { key: 'l', path: '/alerts', title: 'Alerts' },
   { key: 'k', path: '/keys', title: 'Keys' },
   { key: 'a', path: '/accounts', title: 'Accounts' },
+  { key: 'd', path: '/audit', title: 'Audit' },
 ]
 
 /** Time within which the second key must follow, in milliseconds. */

@@ -88,15 +88,15 @@ function Frame() {
 }
 
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
-  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/jobs', '/batches', '/webhooks'] },
+  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/jobs', '/batches', '/webhooks', '/events'] },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
-  { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts'] },
+  { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts', '/audit'] },
 ]
 
 /** Pages for keys that have rights on jobs only. */
 const OF_JOBS = new Set(['/', '/playground', '/jobs', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
-const OF_OPERATOR = new Set(['/machine', '/accounts'])
+const OF_OPERATOR = new Set(['/machine', '/accounts', '/audit'])
 
 function Side({ isShown }: { readonly isShown: boolean }) {
   const at = path.value

@@ -8,7 +8,9 @@ import { later } from '../parts/later.tsx'
 const Accounts = later(() => import('../pages/account-pages.ts').then(pages => pages.Accounts))
 const Alerts = later(() => import('../pages/account-pages.ts').then(pages => pages.Alerts))
 const Apps = later(() => import('../pages/account-pages.ts').then(pages => pages.Apps))
+const Audit = later(() => import('../pages/watch-pages.ts').then(pages => pages.Audit))
 const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
+const Events = later(() => import('../pages/watch-pages.ts').then(pages => pages.Events))
 const Jobs = later(() => import('../pages/work-pages.ts').then(pages => pages.Jobs))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
@@ -51,6 +53,8 @@ export const PAGES: readonly Route[] = [
   route('/batches', Batches),
   route('/webhooks', Webhooks),
   route('/alerts', Alerts),
+  route('/events', Events),
+  route('/audit', Audit),
   route('/keys', Keys),
   route('/flash/login', LoginPage),
   route('/accounts', Accounts),

@@ -1,0 +1,211 @@
+/** The audit log: who changed what, and which secrets were used. For the operator. */
+import { useState } from 'preact/hooks'
+import { useAll } from '../../client/all.ts'
+import { api } from '../../client/api.ts'
+import type { AuditEntry } from '../../client/api-types.d.ts'
+import { mayOperate } from '../../client/session.ts'
+import { changeTopic } from '../../client/topics.ts'
+import { clockTime } from '../../format.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Button, Empty, Loaded, PageHead, State, type Tone } from '../../parts/basic.tsx'
+import { useGrowingList } from '../../parts/more.ts'
+import { QuerySelect, QueryText } from '../../parts/query-fields.tsx'
+import { type Column, Table } from '../../parts/table.tsx'
+import { Drawer, Part } from '../../parts/things.tsx'
+import { query, setQuery } from '../../router.ts'
+import { type Change, changedValues, SURFACES, valueText } from './audit-words.ts'
+
+const PAGE = 100
+const FILTERS = ['account', 'key', 'operation', 'object', 'surface'] as const
+
+const TONES: Readonly<Record<AuditEntry['outcome'], Tone>> = {
+  begun: 'busy',
+  done: 'good',
+  refused: 'off',
+  failed: 'bad',
+  unknown: 'wait',
+}
+
+/** The page of the audit log. */
+export function Audit() {
+  if (mayOperate()) return <Log />
+  return (
+    <>
+      <PageHead title="Audit" />
+      <Empty title="The audit log is for the operator">It needs a key of the operator's account with all rights.</Empty>
+    </>
+  )
+}
+
+function Log() {
+  const [opened, setOpened] = useState<AuditEntry | null>(null)
+  const accounts = useAll('GET /v2/account/accounts', 'accounts', changeTopic(/account/i)).data ?? []
+  const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i)).data ?? []
+  const names: Names = {
+    account: id => accounts.find(one => one.id === id)?.name ?? id,
+    key: id => keys.find(one => one.id === id)?.name ?? id,
+  }
+  const filter = Object.fromEntries(FILTERS.map(name => [name, query.value.get(name) ?? undefined]))
+  const entries = useGrowingList<AuditEntry>(
+    `audit ${JSON.stringify(filter)}`,
+    async (cursor, signal) => {
+      const page = { limit: PAGE, ...(cursor === null ? {} : { cursor }) }
+      const surface = filter.surface as AuditEntry['surface'] | undefined
+      const answer = await api('GET /v2/audit', { query: { ...filter, surface, ...page }, signal })
+      return { rows: answer.entries, nextCursor: answer.pagination.nextCursor }
+    },
+    ({ sequence }) => String(sequence),
+    changeTopic(/./),
+  )
+  const isFiltered = FILTERS.some(name => filter[name] !== undefined)
+  return (
+    <>
+      <PageHead title="Audit">
+        <Button onPress={entries.reload}>Read again</Button>
+        <Button onPress={check}>Check the log</Button>
+      </PageHead>
+      <div class="tools">
+        <QuerySelect
+          name="account"
+          label="Account"
+          all="All accounts"
+          options={accounts.map(({ id, name }) => [id, name === id ? id : `${name} (${id})`])}
+        />
+        <QueryText name="key" label="Id of a key" />
+        <QueryText name="operation" label="Operation" />
+        <QueryText name="object" label="Id of an object" />
+        <QuerySelect name="surface" label="Surface" all="All surfaces" options={SURFACES} />
+        {isFiltered ? (
+          <Button kind="quiet" onPress={() => setQuery(Object.fromEntries(FILTERS.map(name => [name, null])))}>
+            Clear filters
+          </Button>
+        ) : null}
+      </div>
+      <Loaded of={entries}>
+        {rows => (
+          <Table
+            label="Audit log"
+            rows={rows}
+            columns={entryColumns(names)}
+            rowKey={({ sequence }) => String(sequence)}
+            onOpen={setOpened}
+            onEnd={entries.more}
+            empty={
+              isFiltered ? (
+                <Empty title="No entry matches">The filters compare whole names and ids.</Empty>
+              ) : (
+                <Empty title="The log is empty" />
+              )
+            }
+          />
+        )}
+      </Loaded>
+      {entries.hasMore ? (
+        <div class="tools below">
+          <Button onPress={entries.more}>{entries.isReading ? 'Reading…' : 'Older entries'}</Button>
+        </div>
+      ) : null}
+      {opened === null ? null : <Detail of={opened} names={names} onClose={() => setOpened(null)} />}
+    </>
+  )
+}
+
+/** Says whether each entry is bound to the one before. */
+async function check(): Promise<void> {
+  const { intact, head, broken } = await api('GET /v2/audit/verification', {})
+  if (intact) announce(`The log is whole up to entry ${head.sequence}`)
+  else announce(`Entry ${broken?.sequence} does not fit: ${broken?.problem}`, 'problem')
+}
+
+/** Names of accounts and keys by their ids; the id itself where none is known. */
+interface Names {
+  readonly account: (id: string) => string
+  readonly key: (id: string) => string
+}
+
+function entryColumns(names: Names): readonly Column<AuditEntry>[] {
+  return [
+    { id: 'at', title: 'Time', width: '160px', cell: ({ at }) => <time dateTime={at}>{clockTime(at)}</time> },
+    { id: 'actor', title: 'Who', cell: entry => actor(entry, names), isExtra: true },
+    { id: 'operation', title: 'Operation', cell: ({ operation }) => <code>{operation}</code> },
+    {
+      id: 'object',
+      title: 'Object',
+      cell: ({ object }) => (object === null ? <span class="faint">–</span> : `${object.kind} ${object.id}`),
+    },
+    {
+      id: 'changes',
+      title: 'Changed',
+      cell: ({ changes }) => (changes as readonly Change[]).map(({ field }) => field).join(', '),
+      isExtra: true,
+    },
+    { id: 'outcome', title: 'Outcome', width: '110px', cell: entry => <Outcome of={entry} />, isExtra: true },
+  ]
+}
+
+function actor({ account, keyId, surface }: AuditEntry, names: Names): string {
+  if (account === null && keyId === null) return surface === 'server' ? 'the server' : 'a stranger'
+  if (account === null) return names.key(keyId!)
+  return keyId === null ? names.account(account) : `${names.account(account)}, key ${names.key(keyId)}`
+}
+
+function Outcome({ of: { outcome } }: { readonly of: AuditEntry }) {
+  return <State tone={TONES[outcome]}>{outcome}</State>
+}
+
+function Detail({
+  of,
+  names,
+  onClose,
+}: {
+  readonly of: AuditEntry
+  readonly names: Names
+  readonly onClose: () => void
+}) {
+  const { sequence, at, keyId, session, address, surface, operation, object, changes, detail } = of
+  const { problem, requestId, begun, hash } = of
+  const details = Object.entries(detail)
+  return (
+    <Drawer
+      title={`Entry ${sequence}: ${operation}`}
+      facts={[
+        ['Time', `${clockTime(at)} (${at})`],
+        ['Who', `${actor(of, names)}${session ? ', signed in to the console' : ''}`],
+        ['Key', keyId === null ? '–' : <code>{keyId}</code>],
+        ['From', address ?? '–'],
+        ['Surface', surface],
+        ['Object', object === null ? '–' : `${object.kind} ${object.id}`],
+        ['Outcome', <Outcome of={of} />],
+        ['Problem', problem ?? '–'],
+        ['Request', requestId ?? '–'],
+        ['Ends entry', begun === null ? '–' : String(begun)],
+        ['Hash', <code>{hash}</code>],
+      ]}
+      actions={[]}
+      onClose={onClose}
+    >
+      {changes.length === 0 ? null : (
+        <Part title="Changes">
+          <ul>
+            {(changes as readonly Change[]).map(change => (
+              <li key={change.field}>
+                <code>{change.field}</code>: {changedValues(change)}
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+      {details.length === 0 ? null : (
+        <Part title="Details">
+          <ul>
+            {details.map(([name, value]) => (
+              <li key={name}>
+                {name}: {valueText(value)}
+              </li>
+            ))}
+          </ul>
+        </Part>
+      )}
+    </Drawer>
+  )
+}

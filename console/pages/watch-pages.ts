@@ -1,0 +1,3 @@
+/** Pages that show what happens and what happened. Loaded together. */
+export { Audit } from './audit/audit.tsx'
+export { Events } from './events/events.tsx'
