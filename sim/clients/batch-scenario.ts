@@ -46,7 +46,7 @@ export class BatchScenario {
     if (finalized === null) return
     if (finalized.status === 409 && !this.#isUncertain) world.report(`finalizing ${id} got ${finalized.text}`)
     const cancelling = random.chance(0.2) ? this.#cancel(id) : undefined
-    const jobs = await this.#listed(id)
+    const jobs = this.#checkedIds(id, await this.#listed(id))
     const ends = await Promise.all(this.#plans.map((plan, n) => this.#follow(id, plan, jobs?.[n], sinceMs)))
     await cancelling
     await this.#count(id, ends)
@@ -105,6 +105,19 @@ export class BatchScenario {
     const reply = await this.#sendUntilResponse('GET', `batch/${id}/requests`, [200])
     if (reply === null) return null
     return (JSON.parse(reply.text) as { requests: SeenJob[] }).requests.map(job => job.id)
+  }
+
+  /**
+   * The ids of all its requests; null if some are gone. Requests whose ttl is over before they begin leave the list,
+   * so that the place of the others says no longer which they are.
+   */
+  #checkedIds(id: BatchId, jobs: readonly JobId[] | null): readonly JobId[] | null {
+    if (jobs === null || jobs.length === this.#plans.length) return jobs
+    const mayLeave = this.#plans.filter(({ ttlMs }) => ttlMs !== undefined).length
+    if (jobs.length > this.#plans.length || jobs.length < this.#plans.length - mayLeave)
+      this.#parts.world.report(`batch ${id} lists ${jobs.length} requests of ${this.#plans.length}`)
+    this.#parts.world.count('batches whose first list lacked requests')
+    return null
   }
 
   /** Follows a request from the time when it is a job. Returns its end; null when that is unknown. */

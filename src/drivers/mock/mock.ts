@@ -68,6 +68,7 @@ export class MockFleet {
   readonly #hooks
   #failure: StartFailure | null = null
   #failsFreeze = false
+  #failsThaw = false
   #heldFreeze: Promise<void> | null = null
 
   constructor(hooks: MockFleetHooks = {}) {
@@ -191,6 +192,18 @@ export class MockFleet {
   /** The next call that freezes a worker, and only that, fails. */
   failNextFreeze(): void {
     this.#failsFreeze = true
+  }
+
+  /** The next call of the driver that thaws a worker, and only that, fails. */
+  failNextThaw(): void {
+    this.#failsThaw = true
+  }
+
+  /** True if the thaw that begins now has to fail. */
+  takeThawFailure(): boolean {
+    const fails = this.#failsThaw
+    this.#failsThaw = false
+    return fails
   }
 
   /** The next call that freezes a worker, and only that, takes until the returned function is called. */
@@ -317,6 +330,7 @@ export class MockDriver implements Driver {
   }
 
   async thaw(worker: WorkerId): Promise<void> {
+    if (this.fleet.takeThawFailure()) throw new AppError('unavailable', 'it cannot be thawed now')
     if (this.#tracked.has(worker)) this.fleet.thaw(worker)
   }
 

@@ -127,8 +127,9 @@ export class WorkerFreezer {
   /** Settles workers for which the driver failed. @param alive workers that have not ended */
   async retry(alive: readonly Worker[]): Promise<void> {
     for (const worker of alive) {
-      const frozen = this.#running.find(worker.id)?.frozen ?? false
-      if (!isSettled(worker, frozen)) await this.#settleSoon(worker)
+      // One that nobody has frozen yet runs; after a failed call of the driver its state is unknown.
+      const running = this.#running.find(worker.id)
+      if (!isSettled(worker, running === null ? false : running.frozen)) await this.#settleSoon(worker)
     }
   }
 

@@ -186,6 +186,18 @@ test('a worker whose freezing fails is frozen a moment later', async t => {
   assert.ok(rig.fleet.frozen.has(worker.id))
 })
 
+test('a worker whose thaw fails is thawed a moment later, and does the job', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await withFrozen(rig)
+  rig.fleet.failNextThaw()
+  const job = await rig.submit(endpoint)
+  await rig.clock.advance(20)
+  assert.deepEqual([(await worker.record()).state, rig.fleet.frozen.has(worker.id)], ['READY', true])
+  await rig.clock.advance(2_000)
+  assert.ok(!rig.fleet.frozen.has(worker.id))
+  assert.equal(await worker.takeJob(), job)
+})
+
 test('usage has the frozen time by itself, which costs nothing', async t => {
   const rig = await openRig(t, {
     prices: {
