@@ -159,12 +159,18 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   if (endpoint.scaler.type === 'REQUEST_COUNT') {
     return { desired: Math.ceil(work / endpoint.scaler.requestCount), wakeAtMs: null }
   }
-  if (queue.queued === 0) return { desired: 1, wakeAtMs: null }
+  if (queue.queued === 0) return { desired: queue.inProgress > heldByEvicted(snapshot.workers) ? 1 : 0, wakeAtMs: null }
   const { averageExecutionMs } = snapshot.counters
   const exits = snapshot.exits.filter(({ version }) => version === endpoint.version)
   const { workers, startAware = false } = snapshot
   const delayed = { ...queue, averageExecutionMs, workers, exits, startAware }
   return workersForDelay(delayed, endpoint.scaler.queueDelayS * 1000, nowMs)
+}
+
+/** Jobs that workers finish before they make room for another endpoint: they need no further worker. */
+function heldByEvicted(workers: readonly WorkerLoad[]): number {
+  const evicted = workers.filter(({ state, stopReason }) => state === 'DRAINING' && stopReason === 'evicted')
+  return evicted.reduce((sum, { held }) => sum + held, 0)
 }
 
 /**

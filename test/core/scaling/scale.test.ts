@@ -32,6 +32,24 @@ const decisions: [what: string, fields: Fields, desired: number, wakeInMs: numbe
   ],
   ['a job of low priority', { queue: { queuedLowPriority: 5 } }, 0, null],
   ['jobs that all run', { queue: { inProgress: 9 }, averageExecutionMs: 60_000 }, 1, null],
+  [
+    'a job whose worker makes room for another endpoint after it',
+    { queue: { inProgress: 1 }, workers: [{ state: 'DRAINING', stopReason: 'evicted', held: 1 }] },
+    0,
+    null,
+  ],
+  [
+    'such a job, and one of a worker of an older release',
+    {
+      queue: { inProgress: 2 },
+      workers: [
+        { state: 'DRAINING', stopReason: 'evicted', held: 1 },
+        { state: 'DRAINING', stopReason: 'outdated', held: 1 },
+      ],
+    },
+    1,
+    null,
+  ],
   ['a pause', { endpoint: { workersMax: 0 }, queue: { queued: 5 } }, 0, null],
   ['a head that waited one delay', { queue: { queued: 9, headQueuedAtMs: NOW - 4_000 } }, 2, 4_000],
   ['a head just before its next delay', { queue: { queued: 9, headQueuedAtMs: NOW - 7_999 } }, 2, 1],
