@@ -36,7 +36,7 @@ export async function runTwice(seed: number, features: Features = {}): Promise<S
   return { ...first, problems: [...first.problems, problem] }
 }
 
-function report({ seed, hash, steps, problems, stats }: SeedResult, realMs: number): void {
+function report({ seed, hash, steps, problems, stats }: SeedResult, features: Features, realMs: number): void {
   const figures = [
     `seed ${String(seed).padStart(5)}`,
     hash,
@@ -49,7 +49,9 @@ function report({ seed, hash, steps, problems, stats }: SeedResult, realMs: numb
   ]
   console.log(`${problems.length === 0 ? 'ok    ' : 'FAILED'} ${figures.join('  ')}`)
   for (const problem of problems.slice(0, 10)) console.log(`       ${problem}`)
-  if (problems.length > 0) console.log(`       again: ./bin/node sim/run.ts --seed ${seed} --verbose`)
+  const options = Object.entries(features).flatMap(([name, isOn]) => (isOn === true ? [`--${name}`] : []))
+  if (problems.length > 0)
+    console.log(`       again: ${['./bin/node sim/run.ts --seed', seed, ...options, '--verbose'].join(' ')}`)
 }
 
 function describeTakeovers(takeoversMs: readonly number[]): string {
@@ -93,7 +95,7 @@ async function main(): Promise<number> {
       values.verbose || values.once
         ? await runSeed(seed, { settle, ...features, ...listen })
         : await runTwice(seed, features)
-    report(result, Math.round(process.uptime() * 1_000 - startMs))
+    report(result, features, Math.round(process.uptime() * 1_000 - startMs))
     takeoversMs.push(...result.stats.takeoversMs)
     frozen += result.stats.counts.freezes ?? 0
     suspended += result.stats.counts.suspends ?? 0
