@@ -115,7 +115,9 @@ export interface ApiParts {
   readonly templates: Templates
   /** Null if the time of the server is that of the machine's clock. */
   readonly timeKeeper: TimeKeeper | null
+  /** Network volumes. */
   readonly volumes: Volumes
+  readonly globalVolumes: Volumes
   readonly webhooks: Webhooks
   readonly whatIf: WhatIf
   readonly workers: WorkerReader

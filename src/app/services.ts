@@ -354,7 +354,8 @@ function endpointServices(
     tasks: new Tasks(ports, endpoints),
     releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),
-    volumes: new Volumes(ports, quotas),
+    volumes: new Volumes(ports, quotas, 'network'),
+    globalVolumes: new Volumes(ports, quotas, 'global'),
     modelOperations: new ModelOperations(ports),
   }
 }

@@ -40,8 +40,10 @@ export interface WorkerSpec {
    * driver sets both variables, to others where workers share the ports of the machine.
    */
   readonly serves: { readonly port: number; readonly healthPort: number } | null
-  /** The endpoint's network volume as a folder of this machine; null without one. */
+  /** The endpoint's first volume as a folder of this machine; null without one. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
+  /** All volumes of a task, at the paths that its program names, besides that of {@link volume}; left out for none. */
+  readonly mounts?: readonly VolumeMount[]
   /** Models that it finds on its disk, which it may read and not change. */
   readonly models: readonly MountedModel[]
   /** Credentials for the image; null when everybody may download it. */
@@ -50,6 +52,15 @@ export interface WorkerSpec {
    * Asked before anything calls the registry of the image: why that may not be, or null. Left out where it always may.
    */
   readonly guard?: () => Promise<StartFailure | null>
+}
+
+/** A volume at a path of its own. */
+export interface VolumeMount {
+  readonly id: VolumeId
+  /** Its absolute path on this machine. */
+  readonly path: string
+  /** The absolute path at which the worker sees it. */
+  readonly at: string
 }
 
 /** The unpacked build of an app. */

@@ -28,6 +28,7 @@ const KINDS: Readonly<Record<KindName, readonly [path: string, body: object]>> =
   keys: ['/v2/account/keys', {}],
   accounts: ['/v2/account/accounts', {}],
   volumes: ['/v2/network-volumes', { size: 10, dataCenter: 'EU-RO-1' }],
+  'global-volumes': ['/v2/global-volumes', {}],
   registries: ['/v2/registries', { username: 'u', password: 'p' }],
   alerts: ['/v2/account/alert-receivers', { kind: 'webhook', address: 'https://hooks.example' }],
 }
@@ -54,6 +55,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
   'keys update': ['--name', 'renamed'],
   'accounts update': ['--limit', 'gpus=1'],
   'volumes update': ['--size', '11'],
+  'global-volumes update': ['--name', 'renamed'],
   'endpoints releases': ['1'],
   usage: ['--times', '--bucket', 'hour'],
 }
@@ -190,6 +192,8 @@ describe('a name', () => {
     assert.deepEqual(without.networkVolumes, [])
     const again = await by('endpoints', 'update', 'e', '--volume', made.volumes!)
     assert.deepEqual(again.networkVolumes, [made.volumes])
+    const everywhere = await by('endpoints', 'update', 'e', '--volume', 'one-of-global-volumes')
+    assert.deepEqual(everywhere.networkVolumes, [made['global-volumes']])
     const key = await by('keys', 'create', '--jobs', 'one-of-endpoints')
     assert.deepEqual(key.scope.jobs, { [made.endpoints!]: 'write' })
     assert.equal((await by('keys', 'create', '--name', 'k', '--account', 'one-of-accounts')).account, made.accounts)

@@ -187,6 +187,10 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
   ['volumes create', ['--name', 'w', '--size', '10', '--data-center', 'X'], '--data-center X', /the data centers are/],
   ['volumes update v', ['--size', '5000'], '--size 5000', /must be at most 4096/],
   ['volumes update v', ['--name', ''], '--name', /must not be empty/],
+  ['global-volumes create', ['--name', ''], '--name', /must not be empty/],
+  ['global-volumes create', ['--size', '1'], '--size 1', /must be at least 10/],
+  ['global-volumes update v', ['--size', '5000'], '--size 5000', /must be at most 4096/],
+  ['global-volumes update v', ['--name', ''], '--name', /must not be empty/],
   ...['run e', 'jobs create e', 'jobs replay JOB'].flatMap(command => {
     const rows: [string, string[], string, RegExp][] = [
       [command, ['--input', '{}', '--timeout', '1'], '--timeout 1', /from 5000 to 604800000/],
@@ -256,6 +260,7 @@ describe('a bad value', () => {
     await shown(...ENDPOINT, '--cpu', '2')
     await shown('templates', 'create', '--name', 't', '--image', 'i')
     await shown('volumes', 'create', '--name', 'v', '--size', '10', '--data-center', 'EU-RO-1')
+    await shown('global-volumes', 'create', '--name', 'v')
     await shown('keys', 'create', '--name', 'k')
     const folder = mkdtempSync(join(tmpdir(), 'options-'))
     t.after(() => rmSync(folder, { recursive: true }))

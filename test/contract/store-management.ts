@@ -91,6 +91,15 @@ export const managementCases: Cases = {
     assert.deepEqual(await volumes.update(OWNER, V1, {}), grown)
   },
 
+  'volumes are listed by their kind': async ({ store: { volumes } }) => {
+    const everywhere = makeVolume('v2', { dataCenter: null, createdAtMs: T0 + 1 })
+    await volumes.insert(makeVolume(V1))
+    await volumes.insert(everywhere)
+    assert.deepEqual(await volumes.list(OWNER), [makeVolume(V1), everywhere])
+    assert.deepEqual(await volumes.list(OWNER, undefined, 'network'), [makeVolume(V1)])
+    assert.deepEqual(await volumes.list(OWNER, { after: null, limit: 1 }, 'global'), [everywhere])
+  },
+
   'a volume cannot be removed while endpoints use it': async ({ store: { volumes, endpoints } }) => {
     await volumes.insert(makeVolume(V1))
     assert.equal(await volumes.remove(STRANGER, V1), 'absent')

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import type { ApiKey } from '../../src/core/accounts/permission.ts'
 import { type Endpoint, withDefaults } from '../../src/core/endpoints/endpoint.ts'
 import { TEMPLATE_DEFAULTS, type Template } from '../../src/core/endpoints/template.ts'
-import type { NetworkVolume } from '../../src/core/endpoints/volume.ts'
+import type { Volume } from '../../src/core/endpoints/volume.ts'
 import type {
   EndpointId,
   JobId,
@@ -157,7 +157,7 @@ export function makeRegistry(id: string, changes: Partial<Registry> = {}): Regis
 }
 
 /** A network volume. */
-export function makeVolume(id: string, changes: Partial<NetworkVolume> = {}): NetworkVolume {
+export function makeVolume(id: string, changes: Partial<Volume> = {}): Volume {
   const place = { sizeGb: 20, dataCenter: 'EU-RO-1', type: 'STANDARD', createdAtMs: T0 } as const
   return { id: id as VolumeId, owner: OWNER, name: `volume ${id}`, ...place, ...changes }
 }

@@ -229,6 +229,11 @@ export const LIST_SAMPLES: readonly ListSample[] = [
     rows: [{ id: 'm0q93xh304', name: 'models', size: 100, dataCenter: 'EU-RO-1' }],
   },
   {
+    command: 'runyard global-volumes list',
+    columns: RESOURCE_COLUMNS['global-volumes'],
+    rows: [{ id: 'h7w2kd0a1s', name: 'datasets', size: 4096 }],
+  },
+  {
     command: 'runyard registries list',
     columns: RESOURCE_COLUMNS.registries,
     rows: [{ id: 'ow4kbpev9apmw8', name: 'team-registry' }],

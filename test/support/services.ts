@@ -59,7 +59,8 @@ export function servicesOf({ ports }: Rig) {
     endpoints,
     templates: new Templates(ports, quotas),
     registries: new Registries(ports, quotas),
-    volumes: new Volumes(ports, quotas),
+    volumes: new Volumes(ports, quotas, 'network'),
+    globalVolumes: new Volumes(ports, quotas, 'global'),
     releases: new Releases(ports, endpoints, fleet),
     secrets: new Secrets(ports, quotas),
   }

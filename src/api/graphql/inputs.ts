@@ -42,7 +42,7 @@ export type EndpointInput = { readonly name: string } & NullableFields<{
   minCudaVersion: string
   networkVolumeId: string
   networkVolumeIds: (NullableFields<{ networkVolumeId: string }> | null)[]
-  volumes: unknown[]
+  volumes: (NullableFields<{ volumeId: string; volumeType: string }> | null)[]
   scalerType: string
   scalerValue: number
   modelName: string
@@ -84,7 +84,6 @@ function unsupportedFields(input: EndpointInput): string[] {
     ...(input.hubReleaseId ? ['hubReleaseId is not supported: there is no hub here'] : []),
     ...(input.modelName ? ['modelName is not supported; name models in modelReferences'] : []),
     ...(input.repo != null ? ['repo is not supported: images are not built here'] : []),
-    ...(input.volumes?.length ? ['volumes is not supported: there are no global volumes; use networkVolumeIds'] : []),
     ...(input.cloudStorageConfig != null ? ['cloudStorageConfig is not supported; use network volumes'] : []),
   ]
 }
@@ -162,9 +161,12 @@ function readInstance(id: string, failures: string[]): CpuConfig[] {
   return []
 }
 
-/** The list takes precedence over the single value, which clients also send, empty. */
-function readVolumes({ networkVolumeId, networkVolumeIds }: EndpointInput): VolumeId[] | null {
-  const listed = (networkVolumeIds ?? []).flatMap(volume => volume?.networkVolumeId || [])
+/** The lists take precedence over the single value, which clients also send, empty. */
+function readVolumes({ networkVolumeId, networkVolumeIds, volumes }: EndpointInput): VolumeId[] | null {
+  const listed = [
+    ...(networkVolumeIds ?? []).flatMap(volume => volume?.networkVolumeId || []),
+    ...(volumes ?? []).flatMap(volume => volume?.volumeId || []),
+  ]
   if (listed.length > 0) return listed as VolumeId[]
   if (networkVolumeId) return [networkVolumeId as VolumeId]
   return networkVolumeId == null && networkVolumeIds == null ? null : []

@@ -1,7 +1,7 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { Volume } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { QueuedWorker } from '../../core/workers/placement.ts'
 import type { Worker } from '../../core/workers/worker.ts'
@@ -22,7 +22,7 @@ export interface Loaders {
   /** Workers that wait for placement. */
   queued(endpoint: Endpoint): Promise<readonly QueuedWorker[]>
   key(endpoint: Endpoint): Promise<string | null>
-  volume(id: VolumeId): Promise<NetworkVolume | null>
+  volume(id: VolumeId): Promise<Volume | null>
   gpus(): Promise<readonly PricedGpu[]>
 }
 

@@ -1,7 +1,7 @@
 import { type Endpoint, formatGpuIds } from '../../core/endpoints/endpoint.ts'
 import { formatInstanceId } from '../../core/endpoints/instance-id.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { Volume } from '../../core/endpoints/volume.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
 import type { Secret } from '../../core/secrets/secret.ts'
 import { countGpus, type QueuedWorker } from '../../core/workers/placement.ts'
@@ -63,8 +63,8 @@ export function registryView({ id, name }: Registry) {
   return { id, name }
 }
 
-/** A network volume as GraphQL shows it. */
-export function volumeView({ id, name, sizeGb, dataCenter }: NetworkVolume) {
+/** A volume as GraphQL shows it. */
+export function volumeView({ id, name, sizeGb, dataCenter }: Volume) {
   return { id, name, size: sizeGb, dataCenterId: dataCenter, storageClusterId: null, storageType: null }
 }
 

@@ -20,7 +20,7 @@ import { overviewRoutes } from './routes/overview.ts'
 import { podRoutes } from './routes/pods.ts'
 import { secretRoutes } from './routes/secrets.ts'
 import { serverlessRoutes } from './routes/serverless.ts'
-import { registryRoutes, volumeRoutes } from './routes/storage.ts'
+import { globalVolumeRoutes, registryRoutes, volumeRoutes } from './routes/storage.ts'
 import { templateRoutes } from './routes/templates.ts'
 import { whatIfRoutes } from './routes/what-if.ts'
 import { workerLogRoutes } from './routes/worker-logs.ts'
@@ -46,6 +46,7 @@ export function restRoutes(parts: ApiParts): RestRoute[] {
     ...eventRoutes(parts),
     ...templateRoutes(parts),
     ...volumeRoutes(parts),
+    ...globalVolumeRoutes(parts),
     ...registryRoutes(parts),
     ...billingRoutes(parts),
     ...catalogRoutes(parts),

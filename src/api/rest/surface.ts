@@ -239,7 +239,6 @@ const REASONS: readonly (readonly [path: RegExp, reason: string])[] = [
   [/^\/v[12]\/pods(\/|$)/, NO_PODS],
   [/^\/v2\/clusters(\/|$)/, 'Runyard runs serverless endpoints, and has no clusters'],
   [/^\/v2\/sandboxes(\/|$)/, 'Runyard runs serverless endpoints, and has no sandboxes'],
-  [/^\/v2\/global-volumes(\/|$)/, 'Runyard has network volumes, and no global ones'],
   [
     /^\/v2\/registries\/delegations(\/|$)/,
     'Runyard takes a user name and a password for a registry, and no delegation',

@@ -4,7 +4,7 @@ import { JsonText } from '../../core/json/json-format.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { type ConnectionOptions, withConnection } from './connection.ts'
 import { isAtTerminal, secretText, withoutLineEnd } from './hidden-input.ts'
-import { KINDS, type KindName } from './kinds.ts'
+import { type KindName, OPTION_KINDS } from './kinds.ts'
 import { findId } from './names.ts'
 import { setsFields, setsSecrets } from './option-fields.ts'
 import { parseSpan, yesOrNo } from './option-words.ts'
@@ -89,7 +89,7 @@ export async function withIds<Options extends BodyOptions & ConnectionOptions>(
     const name = optionName(flag)
     const given = options[name]
     if (of === undefined || given === undefined) continue
-    const find = (text: string) => findId(options, KINDS[of], text, longFlag(flag))
+    const find = (text: string) => findId(options, OPTION_KINDS[of], text, longFlag(flag))
     if (Array.isArray(given)) {
       const names = given as readonly string[]
       ids[name] = isNone(names) ? names : await Promise.all(names.map(find))

@@ -17,6 +17,8 @@ export interface NamedKind {
   readonly many: string
   /** Path of the list; one of them is at its id below it. */
   readonly path: string
+  /** Path of a second list, for a kind whose things are in two. */
+  readonly secondPath?: string
   /** The command that lists them. */
   readonly listing: string
   /** All of them that the key may see. */
@@ -37,12 +39,23 @@ export const KINDS = {
   keys: kind('API key', 'API keys', '/v2/account/keys', 'keys', 'keys'),
   accounts: kind('account', 'accounts', '/v2/account/accounts', 'accounts', 'accounts'),
   volumes: kind('network volume', 'network volumes', '/v2/network-volumes', 'networkVolumes', 'volumes'),
+  'global-volumes': kind('global volume', 'global volumes', '/v2/global-volumes', 'globalVolumes', 'global-volumes'),
   registries: kind('registry', 'registries', '/v2/registries', 'registries', 'registries'),
   alerts: kind('receiver', 'receivers', '/v2/account/alert-receivers', 'alertReceivers', 'alerts'),
 } as const satisfies Readonly<Record<string, NamedKind>>
 
 /** The name of one of {@link KINDS}. */
 export type KindName = keyof typeof KINDS
+
+/** The kinds whose things options name. A volume of an endpoint may be of either kind. */
+export const OPTION_KINDS: Readonly<Record<KindName, NamedKind>> = {
+  ...KINDS,
+  volumes: {
+    ...KINDS.volumes,
+    secondPath: KINDS['global-volumes'].path,
+    list: async options => [...(await KINDS.volumes.list(options)), ...(await KINDS['global-volumes'].list(options))],
+  },
+}
 
 /** Apps of RunPod's SDK 2.0, which no command creates. */
 export const APPS = kind('app', 'apps', '/v2/account/apps', 'apps', 'apps')

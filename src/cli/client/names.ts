@@ -61,7 +61,13 @@ export async function findId(
   given: string,
   flag: string,
 ): Promise<string> {
-  const isThere = (id: string) => ask(options, `${kind.path}/${encodeURIComponent(id)}`).then(() => id)
+  const isAt = (path: string, id: string) => ask(options, `${path}/${encodeURIComponent(id)}`).then(() => id)
+  const isThere = (id: string) =>
+    isAt(kind.path, id).catch((error: unknown) =>
+      kind.secondPath === undefined
+        ? Promise.reject(error)
+        : isAt(kind.secondPath, id).catch(() => Promise.reject(error)),
+    )
   try {
     return await withName(options, kind, given, isThere)
   } catch (error) {

@@ -41,6 +41,7 @@ const LOSSES: Readonly<Record<string, string>> = {
   secrets: 'its value cannot be read again, and workers that refer to it will not start',
   keys: 'who uses it is refused at once',
   volumes: 'all its files are lost',
+  'global-volumes': 'all its files are lost',
   registries: 'workers with images that need it will not start',
 }
 

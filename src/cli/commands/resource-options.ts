@@ -4,6 +4,8 @@ import { parseCpu, parseGpuMemory, parseScaler, parseScope } from '../client/opt
 
 const NAME: Field = { flag: '--name <text>', help: 'name', path: 'name', kind: 'text' }
 
+const GROWN: Field = { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' }
+
 const CONTAINER: readonly Field[] = [
   {
     flag: '--image <reference>',
@@ -57,7 +59,7 @@ const ENDPOINT: readonly Field[] = [
   },
   {
     flag: '--volume <name>',
-    help: 'network volume; again for more, none for none',
+    help: 'volume; again for more, none for none',
     path: 'networkVolumes',
     kind: 'repeated',
     of: 'volumes',
@@ -225,7 +227,11 @@ export const RESOURCE_OPTIONS = {
         kind: 'text',
       },
     ],
-    update: [NAME, { flag: '--size <GB>', help: 'new size; it only grows', path: 'size', kind: 'number' }],
+    update: [NAME, GROWN],
+  },
+  'global-volumes': {
+    create: [NAME, { flag: '--size <GB>', help: 'size (default: 4096)', path: 'size', kind: 'number' }],
+    update: [NAME, GROWN],
   },
   registries: {
     create: [

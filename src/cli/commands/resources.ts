@@ -50,8 +50,8 @@ const RESOURCES: readonly Resource[] = (Object.keys(RESOURCE_OPTIONS) as (keyof 
 )
 
 /**
- * Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|registries list|get|create|update|delete`; accounts
- * stay.
+ * Adds `runyard endpoints|templates|secrets|keys|accounts|volumes|global-volumes|registries` with the verbs `list`,
+ * `get`, `create`, `update` and `delete`; accounts stay.
  */
 export function addResources(program: Command): void {
   for (const resource of RESOURCES) {
@@ -59,7 +59,7 @@ export function addResources(program: Command): void {
     addReading(group, resource)
     addChanging(group, resource)
     if (resource.name === 'keys') addKeyVerbs(group, resource)
-    if (resource.name === 'volumes') addVolumeKey(group)
+    if (resource.name === 'volumes' || resource.name === 'global-volumes') addVolumeKey(group, resource)
     if (resource.name === 'endpoints') addEndpointKeyVerbs(group, resource)
     if (resource.name === 'endpoints') addRestart(group)
     if (resource.name === 'endpoints') addReleases(group)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { ask, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { idOrName, KINDS } from '../client/kinds.ts'
+import { idOrName, KINDS, type NamedKind } from '../client/kinds.ts'
 import { findId } from '../client/names.ts'
 import { printValue } from '../client/printing.ts'
 import { timeSpanMs } from '../client/time-spans.ts'
@@ -25,25 +25,25 @@ Prints the variables that rp_upload of RunPod's SDK reads. Workers have them
 only if you put them into the environment of their endpoint: --secrets stores
 the pair as secrets of that name and prints variables that refer to these.`
 
-/** Adds `runyard volumes key`: a pair of keys for the files of a network volume. */
-export function addVolumeKey(group: Command): void {
-  const key = group.command('key').argument('<id>', idOrName(KINDS.volumes))
+/** Adds `runyard volumes key` or `runyard global-volumes key`: a pair of keys for the files of a volume. */
+export function addVolumeKey(group: Command, kind: NamedKind): void {
+  const key = group.command('key').argument('<id>', idOrName(kind))
   withConnection(key.description('create a key for its files over S3, and print the variables that clients need'))
     .option('--name <text>', 'name of the key (default: files of the volume)')
     .option('--read-only', 'may read files, and not change them')
     .option('--expires <time>', 'time until it expires, such as 15m, 12h or 30d')
     .option('--secrets <name>', 'store the pair as the secrets <name>_id and <name>_secret')
     .addHelpText('after', ABOUT)
-    .action(createPair)
+    .action((given: string, options: KeyOptions) => createPair(kind, given, options))
 }
 
-async function createPair(given: string, options: KeyOptions): Promise<void> {
+async function createPair(kind: NamedKind, given: string, options: KeyOptions): Promise<void> {
   const { name, readOnly, expires, secrets } = options
   const validMs = expires === undefined ? null : timeSpanMs(expires)
   if (expires !== undefined && validMs === null) {
     throw new CliError(`--expires takes a time such as 15m, 12h or 30d, not '${expires}'`, EXIT.usage)
   }
-  const volume = await findId(options, KINDS.volumes, given, '<id>')
+  const volume = await findId(options, kind, given, '<id>')
   const level = readOnly === true ? 'read' : 'write'
   const body = {
     name: name ?? `files of ${given}`,

@@ -67,6 +67,7 @@ export const RESOURCE_COLUMNS = {
   ],
   accounts: [column('ID', 'id'), column('NAME', 'name'), column('DELETES RUNNING', 'deleteRunningEndpoints')],
   volumes: [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size'), column('DATA CENTER', 'dataCenter')],
+  'global-volumes': [column('ID', 'id'), column('NAME', 'name'), column('GB', 'size')],
   registries: [column('ID', 'id'), column('NAME', 'name')],
   alerts: [
     ...[column('ID', 'id'), column('NAME', 'name'), column('KIND', 'kind'), column('ADDRESS', 'address')],

@@ -2,10 +2,10 @@
  * Paths that workers of several drivers see: those of RunPod for volumes and models, which containers and cages have.
  */
 import { isAbsolute, posix, relative, sep } from 'node:path'
-import type { MountedModel, WorkerSpec } from '../../ports/driver.ts'
+import { VOLUME_PATH } from '../../core/endpoints/mounts.ts'
+import type { MountedModel, VolumeMount, WorkerSpec } from '../../ports/driver.ts'
 
-/** The network volume on RunPod, and in containers. */
-export const VOLUME_PATH = '/runpod-volume'
+export { VOLUME_PATH }
 
 /** The cache of models below the network volume. */
 export const CACHE_FOLDER = 'huggingface-cache/hub'
@@ -15,6 +15,11 @@ export const CACHE_PATH = posix.join(VOLUME_PATH, CACHE_FOLDER)
 
 /** Variables of a worker with which its owner chooses another cache. */
 const CACHE_VARIABLES = ['HF_HUB_CACHE', 'HUGGINGFACE_HUB_CACHE', 'HF_HOME']
+
+/** The volumes of a worker that it sees elsewhere than at {@link VOLUME_PATH}, in containers and cages. */
+export function extraMounts({ mounts = [] }: Pick<WorkerSpec, 'mounts'>): VolumeMount[] {
+  return mounts.filter(({ at }) => at !== VOLUME_PATH)
+}
 
 /** Path of a model in a container or cage. */
 export function mountPoint({ folder }: MountedModel): string {

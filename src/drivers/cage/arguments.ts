@@ -27,6 +27,8 @@ export interface CageSpec {
   readonly resolver: string | null
   /** Its network volume, which is /runpod-volume as well; null without one. */
   readonly volume: string | null
+  /** More of its volumes, at paths where nothing else lies. */
+  readonly mounts: readonly { readonly path: string; readonly at: string }[]
   /** Models that it may read, at their places below /runpod-volume; empty for none. */
   readonly models: readonly { readonly path: string; readonly at: string }[]
   /**
@@ -62,7 +64,7 @@ const GLOBAL_PROC = ['sys', 'irq', 'bus', 'fs', 'driver']
  */
 export function cageOptions(spec: CageSpec): string[] {
   const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec
-  const { models, modelFolder, masks } = spec
+  const { models, modelFolder, masks, mounts } = spec
   return [
     ...CAGE_BASE,
     ...['--proc', '/proc', '--dev', '/dev', '--ro-bind', '/sys', '/sys'],
@@ -78,6 +80,7 @@ export function cageOptions(spec: CageSpec): string[] {
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),
     ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
     ...(volume === null ? [] : ['--bind', volume, volume, '--bind', volume, '/runpod-volume']),
+    ...mounts.flatMap(({ path, at }) => ['--bind', path, at]),
     ...(modelFolder === null ? [] : ['--bind', modelFolder.path, modelFolder.at]),
     ...models.flatMap(({ path, at }) => ['--ro-bind', path, at]),
     ...['--remount-ro', '/', '--clearenv'],

@@ -17,6 +17,7 @@ import { groupMembers, signal } from '../base/process-table.ts'
 import type { ServedPorts } from '../base/served-ports.ts'
 import { CACHE_PATH, contains, mountPoint } from '../base/worker-paths.ts'
 import { type CageSpec, cageOptions } from './arguments.ts'
+import { cageMounts } from './cage-mounts.ts'
 import { DOOR_PROGRAM, FILTER_FD, OPTIONS_FD } from './door-settings.ts'
 import { programFolders, systemFolders } from './folders.ts'
 import { gpuDevices } from './gpu-devices.ts'
@@ -220,6 +221,14 @@ export class Cage {
       hidden: this.#options.hidden.filter(({ path }) => inside(path)),
       writable: [...new Set([home, cache.path, ...workingFolders])],
       volume: spec.volume?.path ?? null,
+      mounts: cageMounts(spec, [
+        ...readable,
+        ...shared,
+        ...this.#system.links.map(({ path }) => path),
+        home,
+        tmp,
+        image,
+      ]),
       models: spec.models.map(model => ({ path: model.path, at: mountPoint(model) })),
       modelFolder: await makeModelFolder(launch),
       devices: gpuDevices(spec.placement.gpus),

@@ -4,7 +4,7 @@ import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
+import { CACHE_PATH, cacheVariables, extraMounts, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** Connection of containers to this server. */
@@ -114,6 +114,7 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
     ...publishedPorts(spec, context.connection),
     Mounts: [
       ...(volume === null ? [] : [{ Type: 'bind', Source: volume.path, Target: VOLUME_PATH }]),
+      ...extraMounts(spec).map(({ path, at }) => ({ Type: 'bind', Source: path, Target: at })),
       ...spec.models.map(model => ({
         Type: 'bind',
         Source: model.path,

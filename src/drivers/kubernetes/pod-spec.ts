@@ -6,7 +6,7 @@ import { parseReference } from '../../core/endpoints/image-reference.ts'
 import { parseContainerArgs } from '../../core/workers/command-line.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
-import { CACHE_PATH, cacheVariables, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
+import { CACHE_PATH, cacheVariables, extraMounts, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
 import { CONTAINER, NAMES, optionalLabel, ownLabels, podName, pullSecretName } from './names.ts'
 import { type GpuNaming, gpuRequest, nodeAffinity } from './node-choice.ts'
 
@@ -240,6 +240,7 @@ function podMounts(spec: WorkerSpec, settings: PodSettings): Manifest[] {
   return [
     { name: SHARED_MEMORY, mountPath: '/dev/shm' },
     ...(spec.volume === null ? [] : [{ name: VOLUME, mountPath: VOLUME_PATH, subPath: spec.volume.id }]),
+    ...extraMounts(spec).map(({ id, at }) => ({ name: VOLUME, mountPath: at, subPath: id })),
     ...models.map(({ folder, path }) => ({
       name: VOLUME,
       mountPath: mountPoint({ folder, path }),

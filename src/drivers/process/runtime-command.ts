@@ -87,7 +87,8 @@ export class RuntimeCommands {
     const folder = build?.folder ?? ownFolder
     // Nothing is written into a build. Of one that is not compiled, later workers of the endpoint start faster.
     const isWhole = spec.env.PYTHONPYCACHEPREFIX === undefined && (await isCompiled(folder))
-    const mounts = spec.volume === null ? null : placedMounts(spec.env.RUNPOD_MOUNTS, spec.volume.path)
+    const folders = new Map([...(spec.volume === null ? [] : [spec.volume]), ...(spec.mounts ?? [])].map(pathById))
+    const mounts = folders.size === 0 ? null : placedMounts(spec.env.RUNPOD_MOUNTS, id => folders.get(id))
     return {
       command: { folder, words: [python, ...(image.kind === 'task' ? TASK : BOOTSTRAP)], pythonFolder: null },
       isLive: build === null,
@@ -117,4 +118,8 @@ export class RuntimeCommands {
     if (isInstalling) watch?.pulled()
     return python
   }
+}
+
+function pathById({ id, path }: { readonly id: string; readonly path: string }): [string, string] {
+  return [id, path]
 }

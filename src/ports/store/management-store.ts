@@ -2,7 +2,7 @@ import type { Account, AccountChanges } from '../../core/accounts/account.ts'
 import type { KeptRelease, PastRelease, Release } from '../../core/endpoints/release.ts'
 import type { FailureStop, ResultCount, RolloutFacts } from '../../core/endpoints/rollout-facts.ts'
 import type { Template } from '../../core/endpoints/template.ts'
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { Volume, VolumeKind } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { ModelAlias } from '../../core/openai/model-alias.ts'
 import type { Slice } from '../../core/pages.ts'
@@ -42,14 +42,14 @@ export interface VolumeChanges {
   readonly sizeGb?: number
 }
 
-/** Network volumes. */
+/** Volumes of both kinds. */
 export interface VolumeStore {
-  insert(volume: NetworkVolume): Promise<void>
+  insert(volume: Volume): Promise<void>
   /** Replaces the given fields; null if it was deleted, or is larger than the given size already. */
-  update(owner: OwnerId, id: VolumeId, changes: VolumeChanges): Promise<NetworkVolume | null>
-  find(owner: OwnerId, id: VolumeId): Promise<NetworkVolume | null>
-  /** Those of an owner, oldest first; the first 10,000 unless a slice is given. */
-  list(owner: OwnerId, slice?: Slice): Promise<NetworkVolume[]>
+  update(owner: OwnerId, id: VolumeId, changes: VolumeChanges): Promise<Volume | null>
+  find(owner: OwnerId, id: VolumeId): Promise<Volume | null>
+  /** Those of an owner and of one kind or both, oldest first; the first 10,000 unless a slice is given. */
+  list(owner: OwnerId, slice?: Slice, kind?: VolumeKind): Promise<Volume[]>
   /** The endpoints that use it, at most 10, when it cannot be removed for them. */
   remove(owner: OwnerId, id: VolumeId): Promise<'removed' | 'absent' | EndpointId[]>
 }

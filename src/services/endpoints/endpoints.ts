@@ -16,10 +16,11 @@ import {
   type Template,
   type TemplateInput,
 } from '../../core/endpoints/template.ts'
+import { togetherProblems, type VolumeKind, volumeKind } from '../../core/endpoints/volume.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import { distinctProblems, type FieldProblem, fieldProblem } from '../../core/field-problem.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'
-import type { EndpointId, OwnerId, TemplateId, WorkerId } from '../../core/ids.ts'
+import type { EndpointId, OwnerId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import { findFallback } from '../../core/scaling/rollout.ts'
 import { waitingCount } from '../../core/scaling/scale.ts'
@@ -394,12 +395,24 @@ export class Endpoints {
     const local = config.compute.kind === 'gpu' ? typesHere(await this.#ports.machine.parts()) : []
     const problems = endpointProblems(config, local)
     problems.push(...this.#domains.problems(config, previous ?? null))
-    for (const id of config.networkVolumeIds) {
-      if (previous?.networkVolumeIds.includes(id) === true) continue
+    return [...problems, ...(await this.#volumeProblems(owner, config, previous?.networkVolumeIds ?? []))]
+  }
+
+  /** @param previous the present volumes, which may not exist any more */
+  async #volumeProblems(
+    owner: OwnerId,
+    { networkVolumeIds, runsOnce }: EndpointConfig,
+    previous: readonly VolumeId[],
+  ): Promise<FieldProblem[]> {
+    if (networkVolumeIds.every(id => previous.includes(id))) return []
+    const problems: FieldProblem[] = []
+    const kinds: VolumeKind[] = []
+    for (const id of networkVolumeIds) {
       const volume = await this.#ports.store.volumes.find(owner, id)
-      if (volume === null) problems.push(fieldProblem('networkVolumeIds', 'not found', `network volume ${id}`))
+      if (volume !== null) kinds.push(volumeKind(volume))
+      else if (!previous.includes(id)) problems.push(fieldProblem('networkVolumeIds', 'not found', `volume ${id}`))
     }
-    return problems
+    return [...problems, ...togetherProblems(kinds, runsOnce)]
   }
 
   /**

@@ -1,19 +1,12 @@
 import { mayUseAllJobs } from '../../core/accounts/permission.ts'
 import { type Compute, type Endpoint, withDefaults } from '../../core/endpoints/endpoint.ts'
-import { MOUNTS, placedMounts } from '../../core/endpoints/mounts.ts'
+import { MOUNTS, mountProblems, taskMounts, type WantedVolume } from '../../core/endpoints/mounts.ts'
 import { APP_KEY, TASK_TOKEN } from '../../core/endpoints/runtime-image.ts'
 import { shortTaskId, TASK_RETENTION_MS, taskEnv } from '../../core/endpoints/task.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { WORKER_KEY } from '../../core/endpoints/worker-key.ts'
-import { AppError, notFound } from '../../core/errors.ts'
-import {
-  type EndpointId,
-  isEndpointId,
-  type OwnerId,
-  type RegistryId,
-  type VolumeId,
-  type WorkerId,
-} from '../../core/ids.ts'
+import { AppError, invalidFields, notFound } from '../../core/errors.ts'
+import { type EndpointId, isEndpointId, type OwnerId, type RegistryId, type WorkerId } from '../../core/ids.ts'
 import { type Page, type PageRequest, pageFromRows, readSlice } from '../../core/pages.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
@@ -22,8 +15,6 @@ import type { Changer } from './host-folders.ts'
 
 /** Shortest token of a task: it is the only guard of its program. */
 const MIN_TOKEN = 20
-/** The path of the network volume in containers. */
-const VOLUME_PATH = '/runpod-volume'
 /** Number of ended tasks that one step removes. */
 const MAX_REMOVED = 50
 
@@ -38,7 +29,7 @@ export interface NewTask {
   readonly diskGb: number
   readonly registry: RegistryId | null
   readonly compute: Compute
-  readonly volumes: readonly VolumeId[]
+  readonly volumes: readonly WantedVolume[]
 }
 
 /** A task with its worker. */
@@ -70,10 +61,17 @@ export class Tasks {
     if ((env[TASK_TOKEN] ?? '').length < MIN_TOKEN) throw new AppError('invalid', NO_GENERAL_PODS)
     // Its program asks the server with this key to end it.
     if (typeof by !== 'string' && mayUseAllJobs(by, 'write')) env[APP_KEY] ??= WORKER_KEY
-    const mounts = placedMounts(env[MOUNTS], VOLUME_PATH)
-    if (mounts !== null) env[MOUNTS] = mounts
+    const problems = mountProblems(volumes)
+    if (problems.length > 0) throw invalidFields(problems)
+    env[MOUNTS] = taskMounts(env[MOUNTS], volumes)
     const workers = { workersMin: 1, workersMax: 1, runsOnce: true } as const
-    const config = withDefaults({ name, compute, type: 'LOAD_BALANCER', ...workers, networkVolumeIds: volumes })
+    const config = withDefaults({
+      name,
+      compute,
+      type: 'LOAD_BALANCER',
+      ...workers,
+      networkVolumeIds: volumes.map(({ id }) => id),
+    })
     const runs = { image, args, diskGb, registry, env }
     const { endpoint, template } = await this.#endpoints.save(by, { config, runs })
     return { endpoint, template, worker: null }

@@ -1,5 +1,5 @@
 import { type Caller, mayUseFiles, scopeVolumes } from '../../core/accounts/permission.ts'
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { Volume } from '../../core/endpoints/volume.ts'
 import type { WritingCondition } from '../../core/files/conditions.ts'
 import { FileError } from '../../core/files/file-error.ts'
 import { type FileKey, type FilePath, isFileName, MAX_KEY_BYTES, readFileKey } from '../../core/files/file-key.ts'
@@ -28,7 +28,7 @@ export const FILE_LIMITS = {
 /** A network volume, or a folder of one, as a bucket. */
 export interface Bucket {
   readonly name: string
-  readonly volume: NetworkVolume
+  readonly volume: Volume
   /** The folder of its keys. */
   readonly base: FilePath
 }
@@ -62,7 +62,7 @@ export class Files {
   }
 
   /** The network volumes whose files the caller may read. */
-  async buckets(caller: Caller): Promise<NetworkVolume[]> {
+  async buckets(caller: Caller): Promise<Volume[]> {
     const all = await this.#ports.store.volumes.list(caller.owner)
     return all.filter(({ id }) => mayUseFiles(caller, 'read', id))
   }
@@ -86,7 +86,7 @@ export class Files {
     return { name, volume: onlyVolume, base: [name] }
   }
 
-  async #volume(caller: Caller, id: string): Promise<NetworkVolume | null> {
+  async #volume(caller: Caller, id: string): Promise<Volume | null> {
     return /^[a-z0-9]{1,63}$/.test(id) ? this.#ports.store.volumes.find(caller.owner, id as VolumeId) : null
   }
 

@@ -1,4 +1,4 @@
-import type { NetworkVolume } from '../../core/endpoints/volume.ts'
+import type { Volume } from '../../core/endpoints/volume.ts'
 import { FileError } from '../../core/files/file-error.ts'
 import type { VolumeId } from '../../core/ids.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -38,7 +38,7 @@ export class VolumeUse {
    * Counts an upload while `run` adds its bytes.
    * @throws FileError `QuotaExceeded` if the volume would be larger than its size
    */
-  async adding<Value>({ id, sizeGb }: NetworkVolume, bytes: number, run: () => Promise<Value>): Promise<Value> {
+  async adding<Value>({ id, sizeGb }: Volume, bytes: number, run: () => Promise<Value>): Promise<Value> {
     const use = this.#volumeUse(id)
     const isOver = () => use.bytes + use.runningBytes + bytes > sizeGb * GIB
     const ageMs = use.measuredMs === null ? Number.POSITIVE_INFINITY : this.#clock.monotonic() - use.measuredMs

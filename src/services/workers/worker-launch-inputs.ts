@@ -1,5 +1,6 @@
 import { buildIdFromEnv } from '../../core/apps/build.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import { MOUNTS, mountsOf, VOLUME_PATH } from '../../core/endpoints/mounts.ts'
 import type { ReleasedTemplate } from '../../core/endpoints/release.ts'
 import { APP_KEY, isLiveWorker, runsApp } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
@@ -11,7 +12,7 @@ import { secretPlace } from '../../core/secrets/seals.ts'
 import { resolveSecrets, secretNames } from '../../core/secrets/secret.ts'
 import { isFolderReserved } from '../../core/workers/host-folder.ts'
 import { type StartFailure, WorkerStartError } from '../../core/workers/start-failure.ts'
-import type { AppBuild, RegistryCredential } from '../../ports/driver.ts'
+import type { AppBuild, RegistryCredential, VolumeMount } from '../../ports/driver.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { AppBuilds } from '../apps/app-builds.ts'
 import { isOnMachine } from '../endpoints/host-folders.ts'
@@ -25,8 +26,10 @@ export interface WorkerLaunchInputs {
   /** The variables of the template and of the endpoint, secrets resolved. */
   readonly env: Record<string, string>
   readonly credential: RegistryCredential | null
-  /** The network volume as a folder of this machine; null for none. */
+  /** The first volume as a folder of this machine; null for none. */
   readonly volume: { readonly id: VolumeId; readonly path: string } | null
+  /** All volumes of a task, at the paths that its client named; none for any other worker. */
+  readonly mounts: readonly VolumeMount[]
   /** The build of an app; null for a worker without one. */
   readonly build: AppBuild | null
 }
@@ -80,12 +83,19 @@ export class WorkerLaunchReader {
     const { owner } = endpoint
     const refused = this.#imageFailure(endpoint, template)
     if (refused !== null) throw new WorkerStartError(refused)
-    const volume = await this.#readVolume(endpoint)
+    const volumes = await this.#readVolumes(endpoint)
     const credential =
       template.registry === null ? null : await registryCredential(this.#ports, owner, template.registry)
     const build = await this.#readBuild(endpoint, template)
     const env = await this.env(endpoint, template)
-    return { env: this.#withAppEnv(template.image, env, token), credential, volume, build }
+    const paths = endpoint.runsOnce ? mountsOf(env[MOUNTS], endpoint.networkVolumeIds) : []
+    const mounts = paths.flatMap(({ id, at }) => {
+      const folder = volumes.find(other => other.id === id)
+      return folder === undefined ? [] : [{ id, path: folder.path, at }]
+    })
+    const usual = mounts.find(({ at }) => at === VOLUME_PATH)
+    const volume = volumes.find(({ id }) => id === usual?.id) ?? volumes[0] ?? null
+    return { env: this.#withAppEnv(template.image, env, token), credential, volume, mounts, build }
   }
 
   /** The variables with those by which functions of an app call others; the same for a worker of no app. */
@@ -149,14 +159,15 @@ export class WorkerLaunchReader {
     }
   }
 
-  async #readVolume(endpoint: Endpoint): Promise<WorkerLaunchInputs['volume']> {
+  /** The volumes of a task; of any other worker the first. */
+  async #readVolumes(endpoint: Endpoint): Promise<{ readonly id: VolumeId; readonly path: string }[]> {
     const { volumes } = this.#ports
-    const id = endpoint.networkVolumeIds[0]
-    if (id === undefined) return null
+    const ids = endpoint.runsOnce ? endpoint.networkVolumeIds : endpoint.networkVolumeIds.slice(0, 1)
+    if (ids.length === 0) return []
     const missing = await this.#missingVolume(endpoint)
     if (missing !== null) throw new WorkerStartError(missing)
-    await volumes.create(id)
-    return { id, path: volumes.path(id) }
+    for (const id of ids) await volumes.create(id)
+    return ids.map(id => ({ id, path: volumes.path(id) }))
   }
 
   async #withSecrets(owner: OwnerId, env: Readonly<Record<string, string>>): Promise<Record<string, string>> {

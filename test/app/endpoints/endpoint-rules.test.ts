@@ -218,8 +218,8 @@ const ENDPOINTS: readonly Rule[] = [
   },
   {
     what: 'a network volume that there is not',
-    rest: [{ networkVolumes: ['nothing'] }, /^\$\.networkVolumes: network volume nothing not found$/],
-    graphql: [{ networkVolumeId: 'nothing' }, /^networkVolumeIds: network volume nothing not found$/],
+    rest: [{ networkVolumes: ['nothing'] }, /^\$\.networkVolumes: volume nothing not found$/],
+    graphql: [{ networkVolumeId: 'nothing' }, /^networkVolumeIds: volume nothing not found$/],
   },
   {
     what: 'a registry that there is not',

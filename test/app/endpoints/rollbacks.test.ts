@@ -141,7 +141,7 @@ test('what the old configuration names and what is gone is said before anything 
   await rig.ask('DELETE', `/v2/registries/${registry}`)
   const withoutMore = await rollback(rig, id, 1)
   assert.equal(withoutMore.status, 400)
-  assert.match(withoutMore.text, new RegExp(`network volume ${volume} not found`))
+  assert.match(withoutMore.text, new RegExp(`volume ${volume} not found`))
   assert.match(withoutMore.text, new RegExp(`registry ${registry} not found`))
   assert.equal((await rig.store.endpoints.find(id))?.version, 2)
 })

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { TASK_RETENTION_MS } from '../../../src/core/endpoints/task.ts'
-import type { EndpointId } from '../../../src/core/ids.ts'
+import { DEFAULT_OWNER, type EndpointId } from '../../../src/core/ids.ts'
 import { CLOSED, GatewayAdmission } from '../../../src/gateway/entrance/admission.ts'
 import { strangerKey } from '../../support/apps.ts'
 import { openBalancedRig } from '../../support/balanced.ts'
@@ -178,10 +178,47 @@ test('pods that are no tasks are refused with a sentence, and so is a server wit
     ...CPU,
     volumeMounts: [{ volumeId: 'a', volumeType: 'OBJECT_STORE_VOLUME', mountPath: '/a' }],
   })
-  assert.match(global.json.errors[0].message, /no global volumes/)
+  assert.match(global.json.errors[0].message, /volume a not found/)
   assert.deepEqual(await pods(rig), [])
   const plain = await openBalancedRig(t)
   assert.match((await deploy(plain.rig)).json.errors[0].message, /HTTPS/)
+})
+
+test('a task has a network volume and a global one, each at its own path', async t => {
+  const { rig } = await openTaskRig(t)
+  const { volumes, globalVolumes } = servicesOf(rig)
+  const make = { name: 'v', sizeGb: 10 }
+  const { id: network } = await volumes.create(DEFAULT_OWNER, { ...make, dataCenter: 'EU-RO-1' })
+  const { id: other } = await volumes.create(DEFAULT_OWNER, { ...make, dataCenter: 'EU-RO-1' })
+  const { id: global } = await globalVolumes.create(DEFAULT_OWNER, { ...make, dataCenter: null })
+  const everywhere = { volumeId: global, volumeType: 'OBJECT_STORE_VOLUME', mountPath: '/models' }
+  const near = { volumeId: network, volumeType: 'NETWORK_VOLUME', mountPath: '/data' }
+  const named = { kind: 'network', reference: 'mine', id: network, path: '/elsewhere' }
+  const fields = { ...CPU, volumeMounts: [everywhere, near], env: env({ RUNPOD_MOUNTS: JSON.stringify([named]) }) }
+  const { short } = await deployed(rig, fields)
+  await rig.clock.advance(5_000)
+  const { spec } = rig.worker(0)
+  assert.deepEqual(spec.mounts, [
+    { id: network, path: `/volumes/${network}`, at: '/data' },
+    { id: global, path: `/volumes/${global}`, at: '/models' },
+  ])
+  assert.equal(spec.volume?.id, network)
+  assert.deepEqual(JSON.parse(spec.env.RUNPOD_MOUNTS ?? ''), [
+    { ...named, path: '/data' },
+    { kind: 'global', reference: global, id: global, path: '/models' },
+  ])
+  await assert.rejects(globalVolumes.remove(DEFAULT_OWNER, global), { message: new RegExp(`in use by .*${short}`) })
+  const refused: [mounts: object[], reason: RegExp][] = [
+    [[near, { ...everywhere, mountPath: '/data/models' }], /must not lie in that of another volume/],
+    [[{ ...near, mountPath: 'data' }], /must be an absolute path/],
+    [[{ ...near, mountPath: '/data/../etc' }], /must be an absolute path/],
+    [[{ ...near, mountPath: '/' }], /must be an absolute path/],
+    [[{ ...near, mountPath: '/proc/self' }], /must not lie in \/proc/],
+    [[near, { ...near, volumeId: other, mountPath: '/b' }], /one network volume and one global volume/],
+  ]
+  for (const [volumeMounts, reason] of refused) {
+    assert.match((await deploy(rig, { ...CPU, volumeMounts })).json.errors[0].message, reason)
+  }
 })
 
 test('another account sees and ends no task of this one, and counts its own', async t => {

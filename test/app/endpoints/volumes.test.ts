@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { DEFAULT_OWNER, type OwnerId, type RegistryId } from '../../../src/core/ids.ts'
 import { registryCredential } from '../../../src/services/secrets/registries.ts'
+import { strangerKey } from '../../support/apps.ts'
 import { openRig } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
 
@@ -97,10 +98,76 @@ test('an endpoint takes only volumes of its owner, and they stay while it uses t
     message: `network volume ${id} is in use by endpoint ${endpoint}`,
   })
   await assert.rejects(endpoints.save(ME, { id: endpoint, changes: { networkVolumeIds: [id, theirs] } }), {
-    message: `networkVolumeIds: network volume ${theirs} not found`,
+    message: `networkVolumeIds: volume ${theirs} not found`,
   })
   await endpoints.save(ME, { id: endpoint, changes: { networkVolumeIds: [] } })
   await volumes.remove(ME, id)
+})
+
+test('a global volume is listed on its own, belongs to its account, and is no network volume', async t => {
+  const rig = await openRig(t)
+  const ask = (method: string, path: string, body?: object) => rig.ask(method, `/v2/${path}`, { body })
+  const made = await ask('POST', 'global-volumes', { name: 'datasets' })
+  assert.equal(made.status, 201, made.text)
+  const { id } = made.json
+  assert.deepEqual(made.json, { id, name: 'datasets', size: 4096 })
+  assert.ok(rig.volumes.there.has(id))
+  const network = (await ask('POST', 'network-volumes', { name: 'n', size: 10, dataCenter: 'EU-RO-1' })).json.id
+  assert.deepEqual((await ask('GET', 'global-volumes')).json.globalVolumes, [made.json])
+  assert.deepEqual(
+    (await ask('GET', 'network-volumes')).json.networkVolumes.map((volume: { id: string }) => volume.id),
+    [network],
+  )
+  for (const path of [`network-volumes/${id}`, `global-volumes/${network}`]) {
+    for (const method of ['GET', 'DELETE']) assert.equal((await ask(method, path)).status, 404, path)
+    assert.equal((await ask('PATCH', path, { name: 'x' })).status, 404, path)
+  }
+  assert.equal((await ask('PATCH', `global-volumes/${id}`, { size: 100 })).status, 400)
+  assert.equal((await ask('PATCH', `global-volumes/${id}`, { name: 'renamed' })).json.name, 'renamed')
+  const key = await strangerKey(rig)
+  assert.deepEqual((await rig.ask('GET', '/v2/global-volumes', { key })).json.globalVolumes, [])
+  assert.equal((await rig.ask('DELETE', `/v2/global-volumes/${id}`, { key })).status, 404)
+  const { myself } = await rig.graphql('{ myself { globalStoreBuckets { id name } networkVolumes { id } } }')
+  assert.deepEqual(myself, { globalStoreBuckets: [{ id, name: 'renamed' }], networkVolumes: [{ id: network }] })
+  assert.equal((await ask('DELETE', `global-volumes/${id}`)).status, 204)
+  assert.equal(rig.volumes.there.has(id), false)
+  const { entries } = (await ask('GET', 'audit?limit=1000')).json
+  const operations = entries.map(({ operation }: { operation: string }) => operation)
+  for (const operation of ['createGlobalVolume', 'updateGlobalVolume', 'deleteGlobalVolume']) {
+    assert.ok(operations.includes(operation), operation)
+  }
+})
+
+test('global volumes come page by page, and count in the limit of the account', async t => {
+  const rig = await openRig(t, { accountLimits: { objects: 3 } })
+  const key = await strangerKey(rig)
+  const ask = (method: string, path: string, body?: object) => rig.ask(method, `/v2/${path}`, { body, key })
+  await ask('POST', 'network-volumes', { name: 'n', size: 10, dataCenter: 'EU-RO-1' })
+  for (const name of ['a', 'b']) assert.equal((await ask('POST', 'global-volumes', { name })).status, 201)
+  assert.match((await ask('POST', 'global-volumes', { name: 'c' })).json.detail, /limit objects of 3/)
+  const first = (await ask('GET', 'global-volumes?limit=1')).json
+  assert.equal(first.pagination.hasNextPage, true)
+  const second = (await ask('GET', `global-volumes?limit=1&cursor=${first.pagination.nextCursor}`)).json
+  const names = [...first.globalVolumes, ...second.globalVolumes].map(({ name }: { name: string }) => name)
+  assert.deepEqual([names, second.pagination.hasNextPage], [['a', 'b'], false])
+})
+
+test('an endpoint has a global volume alone, as its clients name it, and keeps it from removal', async t => {
+  const rig = await openRig(t)
+  const { volumes, globalVolumes } = servicesOf(rig)
+  const { id } = await globalVolumes.create(ME, { name: 'all', sizeGb: 10, dataCenter: null })
+  const { id: network } = await volumes.create(ME, VOLUME)
+  const mounts = { volumes: [{ volumeId: id, volumeType: 'OBJECT_STORE_VOLUME' }], networkVolumeIds: [] }
+  const { endpoint, worker } = await rig.endpointWithWorker(mounts)
+  assert.equal(worker.spec.protocolEnv.RUNPOD_VOLUME_PATH, `/volumes/${id}`)
+  assert.deepEqual((await rig.ask('GET', `/v2/serverless/${endpoint}`)).json.networkVolumes, [id])
+  await assert.rejects(globalVolumes.remove(ME, id), {
+    message: `global volume ${id} is in use by endpoint ${endpoint}`,
+  })
+  const both = await rig.ask('PATCH', `/v2/serverless/${endpoint}`, { body: { networkVolumes: [network, id] } })
+  assert.match(both.text, /may name a global volume alone/)
+  await rig.change(endpoint, { volumes: [], networkVolumeIds: [] })
+  await globalVolumes.remove(ME, id)
 })
 
 test('a worker receives the path of the first volume of its endpoint', async t => {

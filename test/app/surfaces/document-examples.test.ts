@@ -324,6 +324,14 @@ async function requireAllInAuditLog(rig: Rig, player: Player): Promise<void> {
   assert.ok(!SUBMISSIONS.some(operation => found.has(operation)))
 }
 
+async function globalVolumes({ call }: { call: Player['call'] }): Promise<void> {
+  const everywhere = await call('createGlobalVolume', { body: { name: 'datasets' } })
+  await call('listGlobalVolumes')
+  await call('getGlobalVolume', { params: { id: everywhere.id } })
+  await call('updateGlobalVolume', { params: { id: everywhere.id }, body: { name: 'all-datasets' } })
+  await call('deleteGlobalVolume', { params: { id: everywhere.id } })
+}
+
 async function models({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
   await rig.endpoint({ name: 'qwen-32b' })
   await call('saveModelAlias', { body: { name: 'gpt-4o', endpoints: ['qwen-32b'] } })
@@ -395,6 +403,7 @@ test('the server answers each example of the document as the document says', asy
   await call('listAuditEntries', { query: { operation: 'updateEndpoint', limit: 2 } })
   await call('verifyAuditLog')
   await models(bound, rig)
+  await globalVolumes(bound)
   await requireAllInAuditLog(rig, player)
   const wanted = player.operationIds.filter(
     operationId => !WITHOUT_EXAMPLE.includes(operationId) && !operationId.endsWith(BY_POST),

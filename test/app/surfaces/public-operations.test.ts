@@ -24,7 +24,6 @@ function bill(query: object, counts: object, amounts: readonly string[]) {
 /** The response of each operation whose list is always empty, or empty without use. */
 const EMPTY: Readonly<Record<string, object>> = {
   'GET /v2/clusters': { clusters: [], pagination: PAGE },
-  'GET /v2/global-volumes': { globalVolumes: [], pagination: PAGE },
   'GET /v2/registries/delegations': { delegations: [], pagination: PAGE },
   'GET /v2/serverless/{id}/builds': { builds: [], pagination: PAGE },
   'GET /v2/billing': bill({}, {}, [
@@ -55,8 +54,6 @@ const REFUSED: Readonly<Record<string, readonly [status: number, sentence: RegEx
   'GET /v2/clusters/{id}/pods': [404, /has no clusters$/],
   'GET /v2/serverless/{id}/builds/{buildId}': [404, /builds none$/],
   'GET /v2/serverless/{id}/builds/{buildId}/logs': [404, /builds none$/],
-  'POST /v2/global-volumes': [405, /no global ones$/],
-  'DELETE /v2/global-volumes/{id}': [404, /no global ones$/],
   'POST /v2/registries/delegations': [405, /no delegation$/],
   'DELETE /v2/registries/delegations/{id}': [404, /no delegation$/],
 }

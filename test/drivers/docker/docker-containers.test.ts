@@ -83,6 +83,24 @@ describe('a container of a worker', { skip: noDocker, timeout: patient(120_000) 
     assert.equal(readFileSync(join(path, 'result'), 'utf8'), 'done\n')
   })
 
+  test('a task finds its volumes at the paths that its program names', async () => {
+    const [data, models] = ['data', 'models'].map(name => join(machine.folder, name)) as [string, string]
+    for (const path of [data, models]) {
+      mkdirSync(path)
+      writeFileSync(join(path, 'name'), `${path}\n`)
+    }
+    const volume = { id: 'd' as VolumeId, path: data }
+    const mounts = [
+      { ...volume, at: '/data' },
+      { id: 'm' as VolumeId, path: models, at: '/srv/models' },
+    ]
+    const script = 'cat /data/name /runpod-volume/name /srv/models/name; echo done > /srv/models/result'
+    const worker = await run(['sh', '-c', script], { volume, mounts })
+    await exit(worker)
+    assert.deepEqual(await machine.output(worker), [data, data, models])
+    assert.equal(readFileSync(join(models, 'result'), 'utf8'), 'done\n')
+  })
+
   test('a volume whose folder the engine does not see is the reason why it does not start', {
     skip: onPodman,
   }, async () => {

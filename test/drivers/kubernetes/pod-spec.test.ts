@@ -262,6 +262,17 @@ test('network volumes and models are folders of one claim', () => {
       readOnly: true,
     },
   ])
+  const mounts = [
+    { ...changes.volume, at: '/data' },
+    { id: 'vol2' as VolumeId, path: '/here/vol2', at: '/models' },
+  ]
+  const task = pod({ volume: changes.volume, mounts }, { volumeClaim: 'claim' })
+  assert.deepEqual(task.spec.containers[0]?.volumeMounts, [
+    { name: 'shared-memory', mountPath: '/dev/shm' },
+    { name: 'volume', mountPath: '/runpod-volume', subPath: 'vol1' },
+    { name: 'volume', mountPath: '/data', subPath: 'vol1' },
+    { name: 'volume', mountPath: '/models', subPath: 'vol2' },
+  ])
   const without = pod({ models: changes.models })
   assert.equal((without.spec.volumes as object[]).length, 1, 'workers download models that the claim does not have')
 })

@@ -172,7 +172,16 @@ describe('a worker of an app', { timeout: patient(60_000) }, () => {
 })
 
 test('mounts that are none stay as they are, for the worker to complain', () => {
-  assert.equal(placedMounts(undefined, '/v'), null)
-  assert.equal(placedMounts('{"a":1}', '/v'), null)
-  assert.equal(placedMounts('[1]', '/v'), '[1]')
+  assert.equal(
+    placedMounts(undefined, () => '/v'),
+    null,
+  )
+  assert.equal(
+    placedMounts('{"a":1}', () => '/v'),
+    null,
+  )
+  assert.equal(
+    placedMounts('[1]', () => undefined),
+    '[1]',
+  )
 })

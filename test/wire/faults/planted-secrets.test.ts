@@ -80,6 +80,7 @@ async function plant(server: Server): Promise<World> {
   const secret = await rest('/v2/account/secrets', { name: 'token', value, description: SHOWN })
   const registry = await rest('/v2/registries', { name: 'r', username: 'me', password })
   const volume = await rest('/v2/network-volumes', { name: 'v', size: 10, dataCenter: 'EU-RO-1' })
+  const everywhere = await rest('/v2/global-volumes', { name: 'v' })
   const key = await rest('/v2/account/keys', { name: 'another' })
   assert.equal((await ask(server, '/v2/templates', { headers: { authorization: `Bearer ${key.key}` } })).status, 200)
   const env = { TOKEN: 'a {{ RUNPOD_SECRET_token }} b', OTHER: '{{RUNPOD_SECRET_token}}' }
@@ -136,6 +137,7 @@ async function plant(server: Server): Promise<World> {
       '/v1/containerregistryauth': registry.id,
       '/v2/network-volumes': volume.id,
       '/v1/networkvolumes': volume.id,
+      '/v2/global-volumes': everywhere.id,
       '/v2/account/keys': key.id,
       '/v2/account/accounts': 'own',
       '/v2/account/apps': app,

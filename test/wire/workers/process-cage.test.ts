@@ -80,6 +80,7 @@ describe('the options of a cage', () => {
     shared: [],
     hidden: [{ path: '/data', isFolder: true }],
     masks: [],
+    mounts: [{ path: '/data/volumes/v', at: '/models' }],
     devices: ['/dev/nvidia0'],
     folder: '/data/w/work',
     env: { A: 'b' },
@@ -103,6 +104,7 @@ describe('the options of a cage', () => {
     }
     assert.ok(!text.includes('--die-with-parent'))
     assert.ok(text.includes('--bind /data/v /runpod-volume'))
+    assert.ok(text.includes('--bind /data/volumes/v /models'))
   })
 })
 

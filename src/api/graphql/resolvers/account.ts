@@ -32,7 +32,6 @@ function user({ owner }: Caller) {
     notifyPodsStale: false,
     notifyPodsGeneral: false,
     notifyLowBalance: false,
-    globalStoreBuckets: [],
   }
 }
 
@@ -53,7 +52,12 @@ export function userFields(parts: ApiParts) {
     podTemplates: async ({ caller }: User) => (await store.templates.list(caller.owner)).map(templateView),
     secrets: async ({ caller }: User) => (await store.secrets.list(caller.owner)).map(secretView),
     flashApps: async ({ caller }: User) => (await store.apps.list(caller.owner)).map(appView),
-    networkVolumes: async ({ caller }: User) => (await store.volumes.list(caller.owner)).map(volumeView),
+    networkVolumes: async ({ caller }: User) =>
+      (await store.volumes.list(caller.owner, undefined, 'network')).map(volumeView),
+    globalStoreBuckets: async ({ caller }: User) => {
+      const all = await store.volumes.list(caller.owner, undefined, 'global')
+      return all.map(({ id, name }) => ({ id, name }))
+    },
     containerRegistryCreds: async ({ caller }: User) => (await store.registries.list(caller.owner)).map(registryView),
   }
 }

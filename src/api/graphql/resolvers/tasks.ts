@@ -2,6 +2,7 @@ import { z } from '@hono/zod-openapi'
 import type { Caller } from '../../../core/accounts/permission.ts'
 import type { Compute } from '../../../core/endpoints/endpoint.ts'
 import { parseInstanceId } from '../../../core/endpoints/instance-id.ts'
+import { VOLUME_PATH, type WantedVolume } from '../../../core/endpoints/mounts.ts'
 import { TASK_TOKEN } from '../../../core/endpoints/runtime-image.ts'
 import { AppError, invalidRequest } from '../../../core/errors.ts'
 import { poolsFromTypes, typesFromPools } from '../../../core/hardware/catalog.ts'
@@ -166,12 +167,21 @@ function readCompute({ instanceId, gpuTypeId, gpuTypeIdList, gpuCount, allowedCu
   }
 }
 
-function readVolumes({ networkVolumeId, volumeMounts }: PodFields): VolumeId[] {
+/** The network volume first: it is that of RUNPOD_VOLUME_ID. */
+function readVolumes({ networkVolumeId, volumeMounts }: PodFields): WantedVolume[] {
   const mounts = volumeMounts ?? []
-  const others = mounts.filter(({ volumeType }) => volumeType !== 'NETWORK_VOLUME')
-  if (others.length > 0)
-    throw invalidRequest(['input.volumeMounts: there are no global volumes here; use a network volume'])
-  const ids = mounts.map(({ volumeId }) => volumeId as VolumeId)
-  if (ids.length > 1) throw invalidRequest(['input.volumeMounts: a task has one network volume'])
-  return ids.length === 0 && networkVolumeId ? [networkVolumeId as VolumeId] : ids
+  if (mounts.length === 0 && networkVolumeId) {
+    return [{ id: networkVolumeId as VolumeId, at: VOLUME_PATH, kind: 'network' }]
+  }
+  return mounts
+    .toSorted((a, b) => Number(isGlobal(a)) - Number(isGlobal(b)))
+    .map(mount => ({
+      id: mount.volumeId as VolumeId,
+      at: mount.mountPath ?? VOLUME_PATH,
+      kind: isGlobal(mount) ? 'global' : 'network',
+    }))
+}
+
+function isGlobal({ volumeType }: { readonly volumeType: string }): boolean {
+  return volumeType === 'OBJECT_STORE_VOLUME'
 }

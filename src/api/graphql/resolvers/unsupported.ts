@@ -1,7 +1,7 @@
 import { unsupported } from '../errors.ts'
 
 const NO_PODS = 'Runyard runs serverless endpoints and tasks of apps, not pods'
-const NO_GLOBAL_VOLUMES = 'Runyard has network volumes, and no global ones'
+const NO_BUCKETS = 'a global volume is created over REST, with POST /v2/global-volumes'
 
 const NO_MODEL_REPOSITORY = 'Runyard has no model repository; name models in modelReferences of an endpoint'
 
@@ -22,7 +22,7 @@ export const unsupportedQueries = {
 /** Mutations of unsupported features. Each is refused with a message. */
 export const unsupportedMutations = {
   ...refusing(POD_MUTATIONS, NO_PODS),
-  ...refusing(['globalStoreBucketCreate'], NO_GLOBAL_VOLUMES),
+  ...refusing(['globalStoreBucketCreate'], NO_BUCKETS),
   ...refusing(MODEL_MUTATIONS, NO_MODEL_REPOSITORY),
 }
 

@@ -27,7 +27,7 @@ export const accountSdl = /* GraphQL */ `
     "Tasks of apps; there are no other pods."
     pods: [Pod]
     flashApps: [FlashApp]
-    "Always empty."
+    "Its global volumes."
     globalStoreBuckets: [GlobalStoreBucket]
   }
 

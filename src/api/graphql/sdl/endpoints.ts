@@ -117,7 +117,7 @@ export const endpointSdl = /* GraphQL */ `
     ${inputLines.locations}
     networkVolumeId: String
     networkVolumeIds: [NetworkVolumeIdsInput]
-    "Refused unless empty: there are no global volumes. Use networkVolumeIds."
+    "A global volume, which stands alone, or network volumes as in networkVolumeIds."
     volumes: [EndpointVolumeInput]
     ${inputLines.idleTimeoutS}
     "QUEUE_DELAY (default of QB) or REQUEST_COUNT (default of LB)."

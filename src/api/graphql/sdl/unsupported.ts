@@ -1,5 +1,5 @@
 /**
- * Parts of the public API that Runyard lacks: pods but tasks, global volumes, the hub, the model repository, public
+ * Parts of the public API that Runyard lacks: pods but tasks, the hub, the model repository, public
  * endpoints. Lists are empty, and clients get a sentence for everything else, so their documents must be valid: each
  * input is a scalar that takes anything.
  */
@@ -262,7 +262,7 @@ export const unsupportedSdl = /* GraphQL */ `
     podBidResume(input: PodBidResumeInput): Pod
     podRestart(input: PodRestartInput): Pod
     podReset(input: PodResetInput): Pod
-    "Refused: there are no global volumes."
+    "Refused: a global volume is created over REST."
     globalStoreBucketCreate(input: GlobalStoreBucketCreateInput): GlobalStoreBucket
     "Refused, as everything about the model repository."
     addModelToRepo(input: AddModelToRepoInput): RepositoryResult

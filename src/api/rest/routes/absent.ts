@@ -11,7 +11,6 @@ import { endpointId } from './serverless.ts'
 /** The lists of things that Runyard lacks, by path, with the member of the response. */
 const LISTS: Readonly<Record<string, string>> = {
   '/v2/clusters': 'clusters',
-  '/v2/global-volumes': 'globalVolumes',
   '/v2/registries/delegations': 'delegations',
 }
 

@@ -1,11 +1,14 @@
-import type { NetworkVolume } from '../../../core/endpoints/volume.ts'
+import type { Volume } from '../../../core/endpoints/volume.ts'
 import type { RegistryId, VolumeId } from '../../../core/ids.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import {
+  CreateGlobalVolume,
   CreateRegistry,
   CreateVolume,
+  GlobalVolumeBody,
+  GlobalVolumeList,
   RegistryBody,
   RegistryList,
   UpdateVolume,
@@ -80,6 +83,13 @@ export function registryRoutes({ registries }: ApiParts): RestRoute[] {
   ]
 }
 
+/** Body that changes a volume of either kind. */
+const VOLUME_CHANGES = {
+  shape: UpdateVolume,
+  keywords: { minProperties: 1 },
+  rules: [(_: unknown, sent: ReadonlySet<string>) => (sent.size === 0 ? ['$: must have at least one property'] : [])],
+}
+
 /** Routes of network volumes: folders of this host that workers of an endpoint share. */
 export function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
   const tag = 'Network volumes'
@@ -140,19 +150,12 @@ export function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
         level: 'write',
         summary: 'Renames or grows a network volume',
         params: IdParam,
-        body: {
-          name: 'UpdateNetworkVolumeRequest',
-          shape: UpdateVolume,
-          keywords: { minProperties: 1 },
-          rules: [(_, sent) => (sent.size === 0 ? ['$: must have at least one property'] : [])],
-        },
+        body: { name: 'UpdateNetworkVolumeRequest', ...VOLUME_CHANGES },
         success: { status: 200, schema: VolumeBody },
         problems: [400, 404],
       },
-      async ({ caller, params, body: { name, size } }) => {
-        const changes = { ...(name === undefined ? {} : { name }), ...(size === undefined ? {} : { sizeGb: size }) }
-        return volumeBody(await volumes.update(caller.owner, params.id as VolumeId, changes))
-      },
+      async ({ caller, params, body }) =>
+        volumeBody(await volumes.update(caller.owner, params.id as VolumeId, volumeChanges(body))),
     ),
     route(
       {
@@ -171,10 +174,102 @@ export function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
   ]
 }
 
+/** Routes of global volumes: folders like those of network volumes, in no data center. */
+export function globalVolumeRoutes({ globalVolumes }: ApiParts): RestRoute[] {
+  const tag = 'Global volumes'
+  const one = '/v2/global-volumes/{id}'
+  return [
+    route(
+      {
+        method: 'get',
+        path: '/v2/global-volumes',
+        operationId: 'listGlobalVolumes',
+        tag,
+        level: 'read',
+        summary: 'The global volumes of the caller',
+        query: PageQuery,
+        success: { status: 200, schema: GlobalVolumeList },
+        problems: [400],
+      },
+      async ({ caller, query }) => {
+        const { items, nextCursor } = await globalVolumes.list(caller.owner, query)
+        return { globalVolumes: items.map(globalVolumeBody), pagination: pagination(nextCursor) }
+      },
+    ),
+    route(
+      {
+        method: 'post',
+        path: '/v2/global-volumes',
+        operationId: 'createGlobalVolume',
+        tag,
+        level: 'write',
+        summary: 'Makes a global volume: a folder that workers in all data centers share',
+        body: { name: 'CreateGlobalVolumeRequest', shape: CreateGlobalVolume },
+        success: { status: 201, schema: GlobalVolumeBody },
+        problems: [400],
+      },
+      async ({ caller, body: { name, size } }) =>
+        globalVolumeBody(await globalVolumes.create(caller.owner, { name, sizeGb: size, dataCenter: null })),
+    ),
+    route(
+      {
+        method: 'get',
+        path: one,
+        operationId: 'getGlobalVolume',
+        tag,
+        level: 'read',
+        summary: 'One global volume',
+        params: IdParam,
+        success: { status: 200, schema: GlobalVolumeBody },
+        problems: [404],
+      },
+      async ({ caller, params }) => globalVolumeBody(await globalVolumes.find(caller.owner, params.id as VolumeId)),
+    ),
+    route(
+      {
+        method: 'patch',
+        path: one,
+        operationId: 'updateGlobalVolume',
+        tag,
+        level: 'write',
+        summary: 'Renames or grows a global volume',
+        params: IdParam,
+        body: { name: 'UpdateGlobalVolumeRequest', ...VOLUME_CHANGES },
+        success: { status: 200, schema: GlobalVolumeBody },
+        problems: [400, 404],
+      },
+      async ({ caller, params, body }) =>
+        globalVolumeBody(await globalVolumes.update(caller.owner, params.id as VolumeId, volumeChanges(body))),
+    ),
+    route(
+      {
+        method: 'delete',
+        path: one,
+        operationId: 'deleteGlobalVolume',
+        tag,
+        level: 'write',
+        summary: 'Removes a global volume that nothing uses, with all that is in it',
+        params: IdParam,
+        success: { status: 204, schema: null },
+        problems: [404, 409],
+      },
+      async ({ caller, params }) => globalVolumes.remove(caller.owner, params.id as VolumeId),
+    ),
+  ]
+}
+
 function registryBody({ id, name }: Registry) {
   return { id, name }
 }
 
-function volumeBody({ id, name, sizeGb, dataCenter, type }: NetworkVolume) {
-  return { id, name, size: sizeGb, dataCenter, type }
+function volumeBody({ id, name, sizeGb, dataCenter, type }: Volume) {
+  return { id, name, size: sizeGb, dataCenter: dataCenter ?? '', type }
+}
+
+function globalVolumeBody({ id, name, sizeGb }: Volume) {
+  return { id, name, size: sizeGb }
+}
+
+function volumeChanges({ name, size }: { readonly name?: string | undefined; readonly size?: number | undefined }) {
+  return { ...(name === undefined ? {} : { name }), ...(size === undefined ? {} : { sizeGb: size }) }
 }

@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
 import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MAX_LIMIT } from '../../../core/accounts/quotas.ts'
+import { GLOBAL_VOLUME_GB } from '../../../core/endpoints/volume.ts'
 import { DATA_CENTERS } from '../../../core/hardware/catalog-types.ts'
 import { MAX_KEY_LIMIT } from '../../../core/key-limits.ts'
 import { MAX_CREDENTIAL } from '../../../core/secrets/registry.ts'
@@ -38,7 +39,18 @@ export const CreateVolume = {
   type: VolumeType.default('STANDARD'),
 }
 
-/** Body that changes a volume. */
+/** A global volume. */
+export const GlobalVolumeBody = z.object({ id: z.string(), name: z.string(), size: VolumeSize }).openapi('GlobalVolume')
+
+/** All global volumes of the caller. */
+export const GlobalVolumeList = z
+  .object({ globalVolumes: z.array(GlobalVolumeBody), pagination: Pagination })
+  .openapi('ListGlobalVolumesResponse')
+
+/** Body that creates a global volume. */
+export const CreateGlobalVolume = { name: Name, size: VolumeSize.default(GLOBAL_VOLUME_GB) }
+
+/** Body that changes a volume of either kind. */
 export const UpdateVolume = { name: Name.optional(), size: VolumeSize.optional() }
 
 const SecretName = z

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
-import type { NetworkVolume, VolumeType } from '../../../core/endpoints/volume.ts'
+import type { Volume, VolumeKind, VolumeType } from '../../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, VolumeId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
 import type { VolumeChanges, VolumeStore } from '../../../ports/store/management-store.ts'
@@ -21,9 +21,10 @@ export const updateVolume = `
 /** $1 owner, $2 volume. */
 export const findVolume = `SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE id = $2 AND owner = $1`
 
-/** $1 owner, $2 and $3 the end of the previous page, $4 limit. */
+/** $1 owner, $2 and $3 the end of the previous page, $4 limit, $5 kind; 'all' for both. */
 export const listVolumes = `
   SELECT ${VOLUME_COLUMNS} FROM network_volumes WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)
+    AND $5 IN ('all', CASE WHEN data_center IS NULL THEN 'global' ELSE 'network' END)
   ORDER BY created_at_ms, id LIMIT $4`
 
 /** $1 owner, $2 volume. No new reference to it is possible. */
@@ -51,19 +52,19 @@ interface VolumeRow {
   readonly owner: OwnerId
   readonly name: string
   readonly size_gb: number
-  readonly data_center: string
+  readonly data_center: string | null
   readonly type: VolumeType
   readonly created_at_ms: number
 }
 
 /** A row as a volume. */
-function volumeFromRow(row: VolumeRow): NetworkVolume {
+function volumeFromRow(row: VolumeRow): Volume {
   const { id, owner, name, type } = row
   return { id, owner, name, type, sizeGb: row.size_gb, dataCenter: row.data_center, createdAtMs: row.created_at_ms }
 }
 
 /** A volume's values in the order of its columns. */
-function volumeParams(volume: NetworkVolume): SqlValue[] {
+function volumeParams(volume: Volume): SqlValue[] {
   const { id, owner, name, sizeGb, dataCenter, type, createdAtMs } = volume
   return [id, owner, name, sizeGb, dataCenter, type, createdAtMs]
 }
@@ -71,25 +72,25 @@ function volumeParams(volume: NetworkVolume): SqlValue[] {
 /** Limit of endpoints that are named when a volume cannot be removed. */
 const NAMED = 10
 
-/** Network volumes. */
+/** Volumes of both kinds. */
 export const volumes = {
-  insert: write(function* (volume: NetworkVolume): Steps<void> {
+  insert: write(function* (volume: Volume): Steps<void> {
     yield* perform(insertVolume, volumeParams(volume))
   }),
 
-  update: write(function* (owner: OwnerId, id: VolumeId, changes: VolumeChanges): Steps<NetworkVolume | null> {
+  update: write(function* (owner: OwnerId, id: VolumeId, changes: VolumeChanges): Steps<Volume | null> {
     const { name = null, sizeGb = null } = changes
     const row = yield* queryOne<VolumeRow>(updateVolume, [owner, id, name, sizeGb])
     return row === null ? null : volumeFromRow(row)
   }),
 
-  find: read(function* (owner: OwnerId, id: VolumeId): Steps<NetworkVolume | null> {
+  find: read(function* (owner: OwnerId, id: VolumeId): Steps<Volume | null> {
     const row = yield* queryOne<VolumeRow>(findVolume, [owner, id])
     return row === null ? null : volumeFromRow(row)
   }),
 
-  list: read(function* (owner: OwnerId, slice?: Slice): Steps<NetworkVolume[]> {
-    return (yield* query<VolumeRow>(listVolumes, [owner, ...sliceParams(slice)])).map(volumeFromRow)
+  list: read(function* (owner: OwnerId, slice?: Slice, kind?: VolumeKind): Steps<Volume[]> {
+    return (yield* query<VolumeRow>(listVolumes, [owner, ...sliceParams(slice), kind ?? 'all'])).map(volumeFromRow)
   }),
 
   remove: write(function* (owner: OwnerId, id: VolumeId): Steps<'removed' | 'absent' | EndpointId[]> {

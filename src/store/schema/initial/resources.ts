@@ -36,13 +36,14 @@ export const registries = [
   'CREATE INDEX registries_by_owner ON registries (owner, created_at_ms, id)',
 ]
 
+/** A global volume has no data center. */
 export const networkVolumes = [
   `CREATE TABLE network_volumes (
     id TEXT PRIMARY KEY,
     owner TEXT NOT NULL,
     name TEXT NOT NULL,
     size_gb {{integer}} NOT NULL CHECK (size_gb > 0),
-    data_center TEXT NOT NULL,
+    data_center TEXT,
     type TEXT NOT NULL CHECK (type IN ('STANDARD', 'HIGH_PERFORMANCE')),
     created_at_ms {{integer}} NOT NULL
   ) {{strict}}`,
