@@ -3,6 +3,7 @@ import { AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { gatherSlices, SLICE_CHARACTERS } from '../core/json/text-slices.ts'
 import { readAuthorizationKey } from '../core/request-head.ts'
+import type { SocketAddress } from '../core/workers/socket-address.ts'
 import type { Emit } from '../events.ts'
 import type { Access } from '../services/accounts/access.ts'
 import type { ReadAddress } from '../services/accounts/failed-keys.ts'
@@ -72,6 +73,13 @@ export interface HandedRequest {
   readonly path: string
   /** The body for the worker, in place of the one that was read. */
   readonly body: readonly Uint8Array[]
+  /** The body once the worker is known, in place of `body`, which is for every worker when left out. Never rejects. */
+  readonly bodyFor?: (worker: SocketAddress) => Promise<readonly Uint8Array[]>
+  /**
+   * The cause for which a stream waits: the client gets its head at once if no worker is free. When left out, the
+   * head is that of the worker.
+   */
+  readonly waitsFor?: string
 }
 
 /** The way of a handed request. Neither promise rejects. */

@@ -15,14 +15,17 @@ const OWN_FIELDS: ReadonlySet<string> = new Set([
   TOKEN_HEADER,
 ])
 
+const ENCODING = 'accept-encoding'
+
 /** Hands a request over to the entrance of load-balancing endpoints. */
 export function handOver(
   entrance: Entrance,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { endpointId, caller, prefix, path, body }: HandedRequest,
+  { endpointId, caller, prefix, path, body, bodyFor, waitsFor }: HandedRequest,
 ): HandedOver {
-  const replay = replayed(incoming, body)
+  const replay = replayed(incoming, body, waitsFor !== undefined)
+  if (bodyFor === undefined) fill(replay, body)
   const sent = new Promise<void>(resolve => {
     replay.once('end', resolve)
     outgoing.once('close', resolve)
@@ -31,20 +34,32 @@ export function handOver(
     outgoing.once('close', () => resolve(outgoing.headersSent ? outgoing.statusCode : 0)),
   )
   if (outgoing.destroyed) return { sent: Promise.resolve(), ended: Promise.resolve(0) }
-  entrance.handle(replay, outgoing, { endpointId, caller, prefix, path, host: null })
+  entrance.handle(replay, outgoing, {
+    endpointId,
+    caller,
+    prefix,
+    path,
+    host: null,
+    ...(waitsFor === undefined ? {} : { waitsFor }),
+    ...(bodyFor === undefined ? {} : { complete: async worker => fill(replay, await bodyFor(worker)) }),
+  })
   return { sent, ended }
 }
 
-/** A request with the head of another one, on the same connection, and with a body that is there already. */
-function replayed(incoming: IncomingMessage, body: readonly Uint8Array[]): IncomingMessage {
+/**
+ * A request with the head of another one, on the same connection, and with the length of a body that it has not yet.
+ * @param isEarly true if the head of the response is sent before its worker has chosen an encoding
+ */
+function replayed(incoming: IncomingMessage, body: readonly Uint8Array[], isEarly: boolean): IncomingMessage {
   const replay = new IncomingMessage(incoming.socket)
   const { method, url, httpVersion, httpVersionMajor, httpVersionMinor } = incoming
   Object.assign(replay, { method, url, httpVersion, httpVersionMajor, httpVersionMinor, complete: true })
-  const bytes = body.reduce((sum, piece) => sum + piece.length, 0)
+  const bytes = length(body)
   const raw: string[] = []
   for (let at = 0; at + 1 < incoming.rawHeaders.length; at += 2) {
     const name = incoming.rawHeaders[at]!
-    if (!OWN_FIELDS.has(name.toLowerCase())) raw.push(name, incoming.rawHeaders[at + 1]!)
+    const isDropped = OWN_FIELDS.has(name.toLowerCase()) || (isEarly && name.toLowerCase() === ENCODING)
+    if (!isDropped) raw.push(name, incoming.rawHeaders[at + 1]!)
   }
   replay.rawHeaders = [...raw, 'Content-Length', String(bytes)]
   const headers: IncomingHttpHeaders = { ...incoming.headers }
@@ -52,7 +67,16 @@ function replayed(incoming: IncomingMessage, body: readonly Uint8Array[]): Incom
   replay.headers = { ...headers, 'content-length': String(bytes) }
   const peer = peerAddress(incoming)
   if (peer !== undefined) setPeerAddress(replay, peer)
+  return replay
+}
+
+/** Gives a request its body. @returns its length in bytes */
+function fill(replay: IncomingMessage, body: readonly Uint8Array[]): number {
   for (const piece of body) if (piece.length > 0) replay.push(piece)
   replay.push(null)
-  return replay
+  return length(body)
+}
+
+function length(body: readonly Uint8Array[]): number {
+  return body.reduce((sum, piece) => sum + piece.length, 0)
 }

@@ -3,11 +3,13 @@ import type { Body } from '../../core/bodies/body-readings.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
+import type { FormPart } from '../../core/openai/form.ts'
+import { type MemberPlace, MemberScan, memberValue, replaced } from '../../core/openai/member-scan.ts'
 import { unknownModel } from '../../core/openai/model-names.ts'
-import { type FoundText, ModelScan, replaced } from '../../core/openai/model-scan.ts'
-import type { ListedModel } from '../../services/openai/model-catalog.ts'
+import type { SocketAddress } from '../../core/workers/socket-address.ts'
+import type { ListedModel, ResolvedModel } from '../../services/openai/model-catalog.ts'
 import type { ApiParts } from '../parts.ts'
-import { type HandedOver, jsonText, type SurfaceCall } from '../surface.ts'
+import { type HandedOver, type HandedRequest, jsonText, type SurfaceCall } from '../surface.ts'
 import {
   boundaryOf,
   bytesOf,
@@ -83,12 +85,22 @@ async function pass(
   { route, body }: ModelRequest,
 ): Promise<SubmittedCall | HandedOver> {
   const pieces = bytesOf(body)
-  const found = await findModel(parts, pieces)
-  if (found === null) throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
-  const { endpoint, model } = await parts.modelCatalog.resolve(caller, found.text)
-  const isSame = model === found.text
-  const named = isSame ? pieces : replaced(pieces, found, new TextEncoder().encode(JSON.stringify(model)))
-  if (endpoint.type === 'LOAD_BALANCER') return handOver(parts, call, caller, { endpoint, route, body: named })
+  const { model: place } = await membersOf(parts, pieces, ['model'])
+  const name = place === undefined ? undefined : memberValue(pieces, place)
+  if (place === undefined || typeof name !== 'string')
+    throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
+  const resolved = await parts.modelCatalog.resolve(caller, name)
+  const { endpoint, model } = resolved
+  const bodyWith = (other: string) =>
+    other === name ? pieces : replaced(pieces, place, new TextEncoder().encode(JSON.stringify(other)))
+  if (endpoint.type === 'LOAD_BALANCER') {
+    const isStream = async () => {
+      const { stream } = await membersOf(parts, pieces, ['stream'])
+      return stream !== undefined && memberValue(pieces, stream) === true
+    }
+    return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream })
+  }
+  const named = bodyWith(model)
   requireSize(named, PAYLOAD_BYTES)
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
   const asBody = typeof body === 'string' ? decoded(named) : named
@@ -104,15 +116,56 @@ async function passForm(
 ): Promise<SubmittedCall | HandedOver> {
   const field = form.parts.find(({ name, filename }) => name === 'model' && filename === null)
   if (field === undefined) throw new AppError('invalid', 'the form needs the name of a model in its field model')
-  const name = new TextDecoder().decode(form.bytes.subarray(field.start, field.end))
-  const { endpoint, model } = await parts.modelCatalog.resolve(caller, name)
+  const name = textOf(form, field)
+  const resolved = await parts.modelCatalog.resolve(caller, name)
+  const { endpoint, model } = resolved
   if (endpoint.type === 'LOAD_BALANCER') {
-    const body = model === name ? [form.bytes] : replaced([form.bytes], field, new TextEncoder().encode(model))
-    return handOver(parts, call, caller, { endpoint, route, body })
+    const bodyWith = (other: string) =>
+      other === name ? [form.bytes] : replaced([form.bytes], field, new TextEncoder().encode(other))
+    const isStream = async () => form.parts.some(part => part.name === 'stream' && textOf(form, part) === 'true')
+    return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream })
   }
   const body = handlerBody(form, model)
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
   return submitCall(parts, call, endpoint, { route, body, caller })
+}
+
+function textOf({ bytes }: OpenAiForm, { start, end }: FormPart): string {
+  return new TextDecoder().decode(bytes.subarray(start, end))
+}
+
+/** A request for a load-balancing endpoint. */
+interface BalancedCall {
+  readonly route: string
+  /** The name in the request. */
+  readonly name: string
+  /** The body with the name of a model in place of that. */
+  readonly bodyWith: (model: string) => readonly Uint8Array[]
+  readonly isStream: () => Promise<boolean>
+}
+
+/**
+ * Passes a request on to a load-balancing endpoint. A worker that has not said what it serves is asked before it gets
+ * the request, and a stream of a cold model begins at once.
+ */
+async function passOn(
+  parts: ApiParts,
+  call: SurfaceCall,
+  caller: Caller,
+  { endpoint, model, isKnown }: ResolvedModel,
+  { route, name, bodyWith, isStream }: BalancedCall,
+): Promise<HandedOver> {
+  const { modelCatalog } = parts
+  const bodyFor = async (worker: SocketAddress) => bodyWith(await modelCatalog.modelAt(endpoint, name, worker))
+  const isCold = !(await modelCatalog.isReady(endpoint.id))
+  const waitsFor = isCold && (await isStream()) ? await waitOf(parts, endpoint.id) : null
+  return handOver(parts, call, caller, {
+    endpoint,
+    route,
+    body: bodyWith(model),
+    ...(isKnown ? {} : { bodyFor }),
+    ...(waitsFor === null ? {} : { waitsFor }),
+  })
 }
 
 /**
@@ -128,12 +181,13 @@ export async function handOver(
     route,
     body,
     prefix = PREFIX,
-  }: { endpoint: Endpoint; route: string; body: readonly Uint8Array[]; prefix?: string },
+    ...rest
+  }: Pick<HandedRequest, 'body' | 'bodyFor' | 'waitsFor'> & { endpoint: Endpoint; route: string; prefix?: string },
 ): Promise<HandedOver> {
   requireSize(body, parts.balancedBodyBytes)
   if (env.balanced === undefined) throw new AppError('unavailable', 'this address has no load-balancing endpoints')
   const path = route + env.route.url.search
-  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix, path, body })
+  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix, path, body, ...rest })
   await handed.sent
   return handed
 }
@@ -143,8 +197,13 @@ function requireSize(pieces: readonly Uint8Array[], maxBytes: number): void {
   if (bytes > maxBytes) throw new AppError('too_large', `the body has ${bytes} bytes; at most ${maxBytes} are accepted`)
 }
 
-async function findModel(parts: ApiParts, pieces: readonly Uint8Array[]): Promise<FoundText | null> {
-  const scan = new ModelScan()
+/** The places of members of a body that is JSON; those that it has. */
+async function membersOf<Name extends string>(
+  parts: ApiParts,
+  pieces: readonly Uint8Array[],
+  names: readonly Name[],
+): Promise<Partial<Record<Name, MemberPlace>>> {
+  const scan = new MemberScan(names)
   let bytes = 0
   for (const piece of pieces) {
     scan.push(piece)
@@ -154,7 +213,7 @@ async function findModel(parts: ApiParts, pieces: readonly Uint8Array[]): Promis
     bytes = 0
     await new Promise<void>(resolve => parts.ports.clock.after(0, resolve))
   }
-  return scan.found
+  return Object.fromEntries(scan.places) as Partial<Record<Name, MemberPlace>>
 }
 
 function decoded(pieces: readonly Uint8Array[]): string {

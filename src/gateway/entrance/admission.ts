@@ -244,6 +244,8 @@ export class GatewayAdmission {
       toHealth: (method === 'GET' || method === 'HEAD') && textBefore(path, '?') === cached.healthPath,
       ...(subprotocol === null ? {} : { subprotocol }),
       ...(caller === null ? {} : { caller }),
+      ...(route.waitsFor === undefined ? {} : { waitsFor: route.waitsFor }),
+      ...(route.complete === undefined ? {} : { complete: route.complete }),
     }
   }
 

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { EndpointId } from '../../core/ids.ts'
+import type { ProxyRequest } from '../proxy/proxy-request.ts'
 
 /** The endpoint that a request names by its host or its path. It may not exist. */
 export interface GatewayRoute {
@@ -18,6 +19,10 @@ export interface GatewayRoute {
   readonly host: string | null
   /** The caller, where a surface of this server has authenticated it and hands the request over. */
   readonly caller?: Caller
+  /** See `waitsFor` of {@link ProxyRequest}. */
+  readonly waitsFor?: ProxyRequest['waitsFor']
+  /** See `complete` of {@link ProxyRequest}. */
+  readonly complete?: ProxyRequest['complete']
   /** True at the address of a task, whose program asks for a token of its own; no key is needed there. */
   readonly isTask?: true
 }

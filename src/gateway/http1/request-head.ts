@@ -97,6 +97,12 @@ export function requestHead(line: RequestLine, call: ProxyRequest): RequestHead 
   }
 }
 
+/** A request whose body has another length than its fields say. @param bytes the length */
+export function withLength(call: ProxyRequest, bytes: number): ProxyRequest {
+  const rawHeaders = [...withoutFields(call.rawHeaders, ['content-length']), 'Content-Length', String(bytes)]
+  return { ...call, rawHeaders }
+}
+
 /** The state of a trace goes with its context, which a client may have sent malformed. */
 function traceFields({ clientSpanId }: RequestTrace): string[] {
   return clientSpanId === null ? ['traceparent', 'tracestate'] : ['traceparent']

@@ -6,7 +6,7 @@ import type { Slot, Slots } from '../../core/slots.ts'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Clock } from '../../ports/clock.ts'
 import { durationText, tooLarge } from '../entrance/refusal.ts'
-import { type RequestHead, requestHead } from '../http1/request-head.ts'
+import { type RequestHead, type RequestLine, requestHead, withLength } from '../http1/request-head.ts'
 import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
 import type { WorkerConnections } from '../http1/worker-connections.ts'
@@ -57,6 +57,8 @@ type State =
   | { readonly at: 'begun' }
   /** In the request queue. */
   | { readonly at: 'waiting' }
+  /** The body of the request is completed for its worker. */
+  | { readonly at: 'completing'; readonly reservation: Reservation }
   /** The connection to the worker is not open yet. */
   | ({ readonly at: 'connecting' } & Attempt)
   /** The request goes to the worker, which has not responded. */
@@ -102,6 +104,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #attempts = 0
   #workerId: WorkerId | null = null
   #isComplete = false
+  #isBodyComplete: boolean
   #slot: Slot = -1
 
   /** @param upgrading null for a request that asks for no other protocol */
@@ -120,6 +123,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#method = incoming.method ?? 'GET'
     this.endpointId = request.endpointId
     this.isAnonymous = request.isOpen === true
+    this.#isBodyComplete = request.complete === undefined
     this.#timings = new ExchangeTimings(parts.clock)
     this.#response = new ResponseWriter(incoming, outgoing, request.requestId)
     this.#tokens = request.onTokens === undefined ? null : new AnswerTokens(request.onTokens)
@@ -146,6 +150,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   /** Ends steps that take longer than their limits. */
   tick(nowMs: number): void {
     const state = this.#state
+    this.#response.tick(nowMs)
     const { connectMs, headersMs, streamIdleMs, socketIdleMs } = this.#parts.limits
     if (state.at === 'tunnel') state.tunnel.tick(nowMs, socketIdleMs)
     if (!('connection' in state)) return
@@ -163,10 +168,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   }
 
   #begin(): void {
-    const { httpVersion } = this.#incoming
-    const upgrade = this.#upgrading !== null && httpVersion !== '1.0'
     try {
-      this.#head = requestHead({ method: this.#method, version: httpVersion, upgrade }, this.#request)
+      this.#head = requestHead(this.#line(), this.#request)
       if ((this.#head.bodyBytes ?? 0) > this.#parts.bodyBytes) throw tooLarge(this.#parts.bodyBytes)
     } catch (thrown) {
       this.#refuse(toAppError(thrown))
@@ -175,6 +178,11 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.affinity = this.#head.affinity
     if (this.#head.maxForwards === 0) this.#respondAsLast()
     else this.#reserve()
+  }
+
+  #line(): RequestLine {
+    const { httpVersion: version } = this.#incoming
+    return { method: this.#method, version, upgrade: this.#upgrading !== null && version !== '1.0' }
   }
 
   #reserve(): void {
@@ -187,6 +195,14 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
         this.#refuse(toAppError(thrown))
       },
     )
+    // A request that is decided at once has a head of its own.
+    if (this.#request.waitsFor !== undefined) this.#parts.nextTurn(() => this.#respondEarly())
+  }
+
+  #respondEarly(): void {
+    const { waitsFor, answerFields = [] } = this.#request
+    if (this.#state.at !== 'waiting' || waitsFor === undefined) return
+    this.#response.early(this.#parts.clock.monotonic(), waitsFor, answerFields)
   }
 
   #onReserved(reservation: Reservation): void {
@@ -196,7 +212,23 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     }
     this.#timings.claim(reservation.waitedMs)
     this.#attempts += 1
-    this.#connect(reservation, false)
+    if (this.#isBodyComplete) this.#connect(reservation, false)
+    else this.#complete(reservation)
+  }
+
+  #complete(reservation: Reservation): void {
+    this.#isBodyComplete = true
+    this.#state = { at: 'completing', reservation }
+    void this.#request.complete?.(reservation.servedAt.traffic).then(bytes => {
+      if (this.#state.at !== 'completing') return
+      if (bytes <= this.#parts.bodyBytes) {
+        this.#head = requestHead(this.#line(), withLength(this.#request, bytes))
+        this.#connect(reservation, false)
+        return
+      }
+      reservation.release('aborted')
+      this.#refuse(tooLarge(this.#parts.bodyBytes))
+    })
   }
 
   #connect(reservation: Reservation, isRenewed: boolean): void {
@@ -392,6 +424,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #onClosed(): void {
     const { at } = this.#state
     if (at === 'over' || at === 'tunnel') return
+    if (this.#state.at === 'completing') this.#state.reservation.release('aborted')
     this.#leaveWorker('aborted')
     this.#state = OVER
     // An abort costs more than the rest of a short request, and only a queued request has a listener.

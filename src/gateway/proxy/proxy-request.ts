@@ -5,6 +5,7 @@ import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
 import type { TokenUsage } from '../../core/openai/token-usage.ts'
+import type { SocketAddress } from '../../core/workers/socket-address.ts'
 
 export type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 
@@ -50,6 +51,17 @@ export interface ProxyRequest {
   readonly onTokens?: (usage: TokenUsage | null) => void
   /** Fields of the response in place of those of the worker, names and values in turn; none when left out. */
   readonly answerFields?: readonly string[]
+  /**
+   * The cause for which its stream waits: the client gets the head of an event stream at once if no worker is free.
+   * When left out, the head is that of the worker.
+   */
+  readonly waitsFor?: string
+  /**
+   * Completes the body of the request once its first worker is known, which may be asked before that. Never rejects.
+   * The body is there already when left out.
+   * @returns its length in bytes
+   */
+  readonly complete?: (worker: SocketAddress) => Promise<number>
   /** Its place in a trace, which the worker gets. When left out, the client's trace fields are passed on. */
   readonly trace?: RequestTrace
 }

@@ -4,6 +4,7 @@ import type { WorkerId } from '../../core/ids.ts'
 import { corsHeaders } from '../entrance/cors.ts'
 import { allowedTrailers, REQUEST_ID_FIELD, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
+import { EarlyStream } from './early-stream.ts'
 import type { ProxyRequest } from './proxy-request.ts'
 
 /** Limit of bytes of a response that wait for the client. */
@@ -24,6 +25,8 @@ export class ResponseWriter {
   #framing: Framing = 0
   #unflushed = false
   #held: Socket | null = null
+  /** A stream that begins before its worker is known; null for any other response. */
+  #early: EarlyStream | null = null
   /** 0 before the response. */
   status = 0
   /** Number of bytes of the worker's body. */
@@ -43,6 +46,23 @@ export class ResponseWriter {
     return this.#outgoing.writableFinished
   }
 
+  /**
+   * Sends the head of a stream before its worker is known, unless something was sent.
+   * @param waitsFor cause for which it waits
+   * @param more further fields, names and values in turn
+   */
+  early(nowMs: number, waitsFor: string, more: readonly string[]): void {
+    if (this.#outgoing.headersSent) return
+    const cors = corsHeaders(this.#incoming.headers.origin)
+    const fields = [...cors, ...more, REQUEST_ID_FIELD, this.#requestId]
+    this.#early = new EarlyStream(this.#outgoing, nowMs, waitsFor, fields)
+  }
+
+  /** Sends what is due while the client waits. */
+  tick(nowMs: number): void {
+    this.#early?.tick(nowMs)
+  }
+
   /** Asks the client for the body of its request. */
   askForBody(): void {
     this.#outgoing.writeContinue()
@@ -50,13 +70,17 @@ export class ResponseWriter {
 
   /** Forwards an informational response (RFC 9110, 15.2), except 100, which the gateway sends itself. */
   inform({ status, headers }: ResponseHead): void {
-    if (status !== 100 && !this.#isOld) this.#outgoing.writeInformation(status, headers)
+    if (status !== 100 && !this.#isOld && this.#early === null) this.#outgoing.writeInformation(status, headers)
   }
 
   /** The head of the worker's response. */
   head({ status, reason, headers, framing }: ResponseHead, workerId: WorkerId): void {
     this.status = status
     this.#framing = framing
+    if (this.#early !== null) {
+      this.#early.answered({ status, headers })
+      return
+    }
     this.#unflushed = true
     headers.push(WORKER_ID, workerId, REQUEST_ID_FIELD, this.#requestId)
     this.#outgoing.writeHead(status, reason, this.#isOld ? withoutTrailer(headers) : headers)
@@ -71,6 +95,10 @@ export class ResponseWriter {
     const isWhole = last && this.#unflushed
     this.#unflushed = false
     this.bytes += piece.length
+    if (this.#early?.gathers === true) {
+      this.#early.gather(piece)
+      return
+    }
     // Text goes out in one write with the head.
     if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(piece.toString('latin1'), 'latin1')
     else if (last) outgoing.end(Buffer.from(piece))
@@ -89,6 +117,11 @@ export class ResponseWriter {
     const outgoing = this.#outgoing
     this.#held = null
     if (outgoing.writableEnded) return
+    if (this.#early !== null) {
+      if (this.#early.gathers) this.#early.end()
+      else outgoing.end()
+      return
+    }
     if (trailers.length > 0 && outgoing.chunkedEncoding) outgoing.addTrailers(pairs(allowedTrailers(trailers)))
     outgoing.end()
   }
@@ -112,6 +145,11 @@ export class ResponseWriter {
 
   /** Sends an error of the gateway. @param more as of {@link own} */
   refuse(status: number, error: string, more: readonly string[]): void {
+    if (this.#early !== null) {
+      this.status = status
+      this.#early.fail(status, error)
+      return
+    }
     this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
   }
 
@@ -127,7 +165,8 @@ export class ResponseWriter {
     const { socket } = outgoing
     this.#held = null
     if (outgoing.writableEnded) return
-    if (socket === null) outgoing.destroy()
+    if (this.#early?.gathers === true) this.refuse(502, 'the answer of the worker broke off', [])
+    else if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
     else if (this.isLeftUnread) socket.destroy()
     // Node drops bytes that are still corked in this turn of the loop.

@@ -17,6 +17,7 @@ import {
 } from '../../core/openai/model-names.ts'
 import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import { presentStartMs } from '../../core/scaling/start-time.ts'
+import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import { isFrozen } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
@@ -40,6 +41,8 @@ const CONCURRENCY = 8
 export interface ResolvedModel {
   readonly endpoint: Endpoint
   readonly model: string
+  /** False if it is a guess, since no worker of this release has said what it serves: see `modelAt`. */
+  readonly isKnown: boolean
 }
 
 /** One model that a key may use. */
@@ -67,6 +70,14 @@ interface Served {
   readonly atMs: number
 }
 
+/** A question to a worker for its models. */
+interface Question {
+  readonly version: number
+  readonly askedMs: number
+  /** Resolves once it is answered, or never will be. */
+  readonly answered: Promise<void>
+}
+
 /** Models by their names: those of the endpoints of an account, as its keys may use them. */
 export class ModelCatalog {
   readonly #ports
@@ -74,8 +85,8 @@ export class ModelCatalog {
   readonly #named = new Map<string, { readonly endpoints: readonly Endpoint[]; readonly readMs: number }>()
   readonly #ready = new Map<EndpointId, { readonly isReady: Promise<boolean>; readonly readMs: number }>()
   readonly #served = new Map<EndpointId, Served>()
-  /** Instants of the last questions, by endpoint. */
-  readonly #asked = new Map<EndpointId, number>()
+  /** The last questions, by endpoint. */
+  readonly #asked = new Map<EndpointId, Question>()
   readonly #variables = new Map<EndpointId, { readonly version: number; readonly model: string | null }>()
   readonly #unsubscribe: () => void
 
@@ -110,6 +121,18 @@ export class ModelCatalog {
       asked,
       models.map(({ id }) => id),
     )
+  }
+
+  /**
+   * The name that a worker reads as its model, where {@link resolve} only guessed it: the worker is asked, at most
+   * once a minute for all of its endpoint.
+   * @param asked the name in the request
+   * @param worker its address for requests
+   */
+  async modelAt(endpoint: Endpoint, asked: string, worker: SocketAddress): Promise<string> {
+    await this.#askAt(endpoint, worker)
+    const { name } = endpoint
+    return modelForWorker(asked, { named: null, known: this.#models(endpoint), name })
   }
 
   /**
@@ -227,7 +250,9 @@ export class ModelCatalog {
     const served = this.#models(endpoint)
     const variable = served.length > 0 || named !== null ? null : await this.#fromVariables(endpoint)
     const known = variable === null ? served : [variable]
-    return { endpoint, model: modelForWorker(asked, { named, known, name }) }
+    const isServed = this.#served.get(id)?.version === endpoint.version
+    const isKnown = named !== null || variable !== null || isServed
+    return { endpoint, model: modelForWorker(asked, { named, known, name }), isKnown }
   }
 
   /** The remembered models of an endpoint; empty where none are. */
@@ -240,25 +265,34 @@ export class ModelCatalog {
   /** True if a worker may be asked: those of queue endpoints answer only as jobs, which nobody has submitted. */
   #isDue({ id, type, version }: Endpoint): boolean {
     if (type !== 'LOAD_BALANCER') return false
-    const askedMs = this.#asked.get(id) ?? Number.NEGATIVE_INFINITY
-    const isOld = this.#ports.clock.monotonic() - askedMs >= ASKING.everyMs
-    return isOld || (this.#served.get(id)?.version ?? version) !== version
+    const asked = this.#asked.get(id)
+    return asked?.version !== version || this.#ports.clock.monotonic() - asked.askedMs >= ASKING.everyMs
   }
 
   /** Asks a ready worker for its models. Never rejects. */
   async #ask({ endpoint, workers }: EndpointSnapshot): Promise<void> {
-    const { id, version } = endpoint
-    const { clock, probes } = this.#ports
-    if (this.#asked.size >= MAX_ENTRIES) this.#asked.clear()
-    this.#asked.set(id, clock.monotonic())
     const current = [...workers].sort((a, b) => b.version - a.version)
     for (const worker of current) {
       const serving = this.#balancing.worker(worker.id)
       if (serving?.health.state !== 'healthy' || serving.servedAt === null) continue
-      const text = await probes.read(serving.servedAt.traffic, ASKING.path, ASKING.timeoutMs, ASKING.bytes)
-      if (text !== null) this.learn({ id, version }, text)
+      await this.#askAt(endpoint, serving.servedAt.traffic)
       return
     }
+  }
+
+  /** Asks at an address, unless the endpoint was asked lately; waits for the answer. Never rejects. */
+  #askAt(endpoint: Endpoint, address: SocketAddress): Promise<void> {
+    const { id, version } = endpoint
+    const { clock, probes } = this.#ports
+    const last = this.#asked.get(id)
+    if (last !== undefined && !this.#isDue(endpoint)) return last.answered
+    const answer = probes.read(address, ASKING.path, ASKING.timeoutMs, ASKING.bytes)
+    const answered = answer.then(text => {
+      if (text !== null) this.learn({ id, version }, text)
+    })
+    if (this.#asked.size >= MAX_ENTRIES) this.#asked.clear()
+    this.#asked.set(id, { version, askedMs: clock.monotonic(), answered })
+    return answered
   }
 
   async #fromVariables({ id, owner, version, templateId, env }: Endpoint): Promise<string | null> {

@@ -18,10 +18,14 @@ const list = async (rig: Rig, key = KEY) => {
 }
 
 /** A call of a model that a load-balancing endpoint gets: what the listener would hand over. */
-async function handed(rig: Rig, model: string, path = '/openai/v1/chat/completions?x=1'): Promise<HandedRequest> {
+async function handed(
+  rig: Rig,
+  model: string,
+  { path = '/openai/v1/chat/completions?x=1', more = {} }: { path?: string; more?: object } = {},
+): Promise<HandedRequest> {
   const calls: HandedRequest[] = []
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
-  const body = JSON.stringify({ messages: [], model, n: 1 })
+  const body = JSON.stringify({ messages: [], model, n: 1, ...more })
   const request = new Request(`http://localhost:8080${path}`, { method: 'POST', headers, body })
   const response = await rig.surface(request, {
     delivery: { onSettled: () => {} },
@@ -103,6 +107,60 @@ test('a request for a load-balancing endpoint is handed over, untouched but for 
   assert.notEqual(slept?.runyard.state, 'ready')
   assert.deepEqual(slept?.runyard.served, ['llama-3.gguf'], 'what it said is remembered')
   assert.equal(text(await handed(rig, 'llama')), '{"messages":[],"model":"llama-3.gguf","n":1}')
+})
+
+test('a stream of a cold load-balancing model waits with a cause; other requests, and those of a ready model, do not', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
+  const waits = async (more: object) => (await handed(rig, 'llama', { more })).waitsFor
+  assert.match((await waits({ stream: true }))!, /^[a-z_]+$/)
+  for (const more of [{}, { stream: false }, { stream: 'true' }, { tools: [{ stream: true }] }])
+    assert.equal(await waits(more), undefined, JSON.stringify(more))
+  await serveOnce(opened, id)
+  await rig.clock.advance(2_000)
+  assert.equal(await waits({ stream: true }), undefined)
+})
+
+test('a worker of a cold model is asked for its models before its first request, once for all that wait', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig, gateway } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
+  await rig.endpoint({ ...BALANCED, name: 'named', env: [{ key: 'MODEL_NAME', value: 'a/b' }] })
+  const asked: string[] = []
+  rig.probes.text = (_, path) => {
+    asked.push(path)
+    return '{"data":[{"id":"llama-3.gguf"}]}'
+  }
+  const waiting = [await handed(rig, 'llama'), await handed(rig, 'llama', { more: { stream: true } })]
+  await serveOnce(opened, id)
+  const { traffic } = gateway.targets.get(id)![0]!.servedAt!
+  const bodies = await Promise.all(waiting.map(({ bodyFor }) => bodyFor!(traffic)))
+  const models = bodies.map(body => JSON.parse(Buffer.concat(body).toString()).model)
+  assert.deepEqual(models, ['llama-3.gguf', 'llama-3.gguf'])
+  assert.deepEqual(asked, ['/v1/models'])
+  assert.equal((await handed(rig, 'llama')).bodyFor, undefined, 'it is known from then on')
+  assert.equal((await handed(rig, 'llama/other')).bodyFor, undefined)
+  assert.equal((await handed(rig, 'named')).bodyFor, undefined)
+})
+
+test('a worker that does not say its models gets the name of the endpoint, and is not asked for each request', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
+  let asked = 0
+  rig.probes.text = () => {
+    asked += 1
+    return null
+  }
+  await serveOnce(opened, id)
+  const { traffic } = opened.gateway.targets.get(id)![0]!.servedAt!
+  for (let at = 0; at < 3; at += 1) {
+    const { bodyFor } = await handed(rig, 'llama')
+    const body = await bodyFor!(traffic)
+    assert.equal(JSON.parse(Buffer.concat(body).toString()).model, 'llama')
+  }
+  assert.equal(asked, 1)
 })
 
 test('a worker is asked for its models at most once a minute', async t => {

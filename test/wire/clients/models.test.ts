@@ -1,6 +1,9 @@
 /** One base URL for all models: official clients against two queue endpoints and two load-balancing ones. */
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
 import OpenAI from 'openai'
@@ -129,5 +132,32 @@ print(json.dumps(seen))`
     const { models, ...texts } = JSON.parse((await running).stdout)
     assert.equal(models.length, 6)
     assert.deepEqual(texts, { qwen: ['a b c', 'a b c'], words: ['a b c', 'a b c'] })
+  })
+
+  test('streams of a cold model begin at once, and its worker reads the name that it serves', async () => {
+    const gate = join(mkdtempSync(join(tmpdir(), 'gate-')), 'open')
+    const env = { SHAPE: 'vllm', MODELS: 'Cold/Model', GATE: gate }
+    const settings = { ...BALANCED, name: 'cold', workersMin: 0 }
+    await makeEndpoint(server, { folder: fixture('balanced-openai'), env, settings })
+    const chat = { model: 'cold', messages: user(TEXT) }
+    const begun = await client.chat.completions.create({ ...chat, stream: true }).withResponse()
+    assert.match(begun.response.headers.get('x-runyard-wait') ?? '', /^[a-z_]+$/)
+    assert.ok(begun.response.headers.get('x-request-id'))
+    const refused = { ...chat, stream: true as const, refuse: 400 }
+    const other = await client.chat.completions.create(refused)
+    const whole = client.chat.completions.create(chat)
+    writeFileSync(gate, '')
+    let text = ''
+    for await (const event of begun.data) text += event.choices[0]?.delta.content ?? ''
+    assert.equal(text.trim(), TEXT)
+    assert.equal((await whole).model, 'Cold/Model')
+    await assert.rejects(async () => {
+      for await (const event of other) assert.fail(JSON.stringify(event))
+    }, /too long/)
+    await assert.rejects(
+      client.chat.completions.create(refused),
+      OpenAI.BadRequestError,
+      'a ready model has its status',
+    )
   })
 })
