@@ -6,10 +6,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
+import { createOpenAI } from '@ai-sdk/openai'
+import { embed, generateText, streamText, transcribe } from 'ai'
 import OpenAI from 'openai'
 import { patient } from '../../support/patience.ts'
 import { ask, makeEndpoint } from '../support/client.ts'
-import { openAiSkip, python } from '../support/python.ts'
+import { langChainSkip, openAiSkip, python } from '../support/python.ts'
+import { rawAsk } from '../support/raw-http.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
@@ -38,6 +41,13 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
       return data.every(({ runyard }: { runyard: { state: string } }) => runyard.state === 'ready')
     })
   })
+
+  /** The output of a script that gets the base URL and the key. */
+  const inPython = async (script: string) => {
+    const running = promisify(execFile)(python, ['-c', script, `${server.url}/openai/v1`])
+    running.child.stdin?.end(`${server.apiKey}\n`)
+    return JSON.parse((await running).stdout)
+  }
 
   const wordsOf = async (model: string) => {
     let text = ''
@@ -104,17 +114,20 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     assert.deepEqual([status, json.content[0].text, json.keys], [200, 'Qwen/Qwen3-8B', []])
   })
 
-  test('a client that leaves ends its request at the worker', async () => {
+  const leaving = async (from: OpenAI, at: Server, id: string, model: string) => {
     const stopped = new AbortController()
-    const body = { model: 'qwen', messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
-    const stream = await client.chat.completions.create(body, { signal: stopped.signal })
+    const body = { model, messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
+    const stream = await from.chat.completions.create(body, { signal: stopped.signal })
     for await (const event of stream) {
       assert.ok(event)
       break
     }
     stopped.abort()
-    await until('the worker to see it', async () => (await ask(server, `/lb/${vllm}/left`)).json.left === 1)
-  })
+    await until('the worker to see it', async () => (await ask(at, `/lb/${id}/left`)).json.left === 1)
+  }
+
+  test('a client that leaves ends its request at the worker, long before its answer would end', () =>
+    leaving(client, server, vllm, 'qwen'))
 
   test('the Python client works as that for JavaScript', { skip: openAiSkip }, async () => {
     const script = `
@@ -127,11 +140,48 @@ for model in ("qwen", "words"):
     parts = client.chat.completions.create(model=model, messages=messages, stream=True)
     seen[model] = [whole, "".join(part.choices[0].delta.content or "" for part in parts).strip()]
 print(json.dumps(seen))`
-    const running = promisify(execFile)(python, ['-c', script, `${server.url}/openai/v1`])
-    running.child.stdin?.end(`${server.apiKey}\n`)
-    const { models, ...texts } = JSON.parse((await running).stdout)
+    const { models, ...texts } = await inPython(script)
     assert.equal(models.length, 6)
     assert.deepEqual(texts, { qwen: ['a b c', 'a b c'], words: ['a b c', 'a b c'] })
+  })
+
+  test('LangChain invokes, streams and embeds', { skip: langChainSkip }, async () => {
+    const script = `
+import sys, json
+from langchain_openai import ChatOpenAI, OpenAIEmbeddings
+at = {"base_url": sys.argv[1], "api_key": sys.stdin.readline().strip(), "max_retries": 0, "timeout": 60}
+seen = {}
+for model in ("qwen", "llama", "words", "echo"):
+    chat = ChatOpenAI(model=model, **at)
+    whole = chat.invoke("a b c")
+    seen[model] = [whole.content, whole.response_metadata["model_name"], "".join(part.content for part in chat.stream("a b c")).strip()]
+seen["embedding"] = OpenAIEmbeddings(model="qwen", check_embedding_ctx_length=False, **at).embed_documents(["abc"])
+print(json.dumps(seen))`
+    assert.deepEqual(await inPython(script), {
+      qwen: ['a b c', 'Qwen/Qwen3-8B', 'a b c'],
+      llama: ['a b c', 'llama-3.gguf', 'a b c'],
+      words: ['a b c', 'words', 'a b c'],
+      echo: ['a b c', 'echo', 'a b c'],
+      embedding: [[1]],
+    })
+  })
+
+  test('the AI SDK generates, streams, embeds and transcribes', async () => {
+    const provider = createOpenAI({ baseURL: `${server.url}/openai/v1`, apiKey: server.apiKey })
+    for (const name of ['qwen', 'llama', 'words', 'echo']) {
+      const asked = { model: provider.chat(name), prompt: 'a b c', maxRetries: 0 }
+      assert.equal((await generateText(asked)).text, 'a b c', name)
+      let text = ''
+      for await (const part of streamText(asked).textStream) text += part
+      assert.equal(text.trim(), 'a b c', name)
+    }
+    const { embedding } = await embed({ model: provider.embedding('qwen'), value: 'abc', maxRetries: 0 })
+    assert.deepEqual(embedding, [1])
+    const audio = Buffer.from('RIFF0000WAVEfmt ')
+    const { text } = await transcribe({ model: provider.transcription('llama'), audio, maxRetries: 0 })
+    assert.equal(JSON.parse(text).model, 'llama-3.gguf')
+    const missing = { model: provider.chat('qwem'), prompt: 'a', maxRetries: 0 }
+    await assert.rejects(generateText(missing), /there is no model 'qwem'; did you mean 'qwen'\?/)
   })
 
   test('streams of a cold model begin at once, and its worker reads the name that it serves', async () => {
@@ -159,5 +209,28 @@ print(json.dumps(seen))`
       OpenAI.BadRequestError,
       'a ready model has its status',
     )
+  })
+
+  test('the name models below the domain, and threads that read HTTP, change nothing', async () => {
+    const threads = await startServer({ args: ['--http-threads', '2', '--lb-domain', 'lb.example'] })
+    const env = { SHAPE: 'vllm', MODELS: 'Cold/Model' }
+    const settings = { ...BALANCED, name: 'cold', workersMin: 0 }
+    const id = await makeEndpoint(threads, { folder: fixture('balanced-openai'), env, settings })
+    const baseURL = `${threads.url}/openai/v1`
+    const named = new OpenAI({ baseURL, apiKey: threads.apiKey, maxRetries: 0 })
+    const asked = { model: 'cold', messages: user(TEXT), stream: true as const }
+    const cold = await named.chat.completions.create(asked).withResponse()
+    assert.ok(cold.response.headers.get('x-runyard-wait'))
+    let text = ''
+    for await (const event of cold.data) text += event.choices[0]?.delta.content ?? ''
+    assert.equal(text.trim(), TEXT)
+    const idsAt = async (host: string, path: string) => {
+      const headers = { Host: host, Authorization: `Bearer ${threads.apiKey}` }
+      const { body } = await rawAsk(threads.port, `GET ${path}`, { headers })
+      return JSON.parse(body).data.map((model: { id: string }) => model.id)
+    }
+    assert.deepEqual(await idsAt('models.lb.example', '/openai/v1/models'), ['cold'])
+    assert.deepEqual(await idsAt(`${id}.lb.example`, '/v1/models'), ['Cold/Model'])
+    await leaving(named, threads, id, 'cold')
   })
 })

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 const WANTED = '1.12.0'
 const SDK2_WANTED = '2.0.0rc2'
 const OPENAI_WANTED = '3.52.0'
+const LANGCHAIN_WANTED = '1.7.4'
 const HUB_WANTED = '2.4.0'
 const TRACES_WANTED = '1.45.2'
 
@@ -14,6 +15,9 @@ export const { python, skip } = findPython()
 
 /** Reason why tests with the OpenAI client cannot run; false if they can. */
 export const openAiSkip = skip === false ? packageProblem('openai', OPENAI_WANTED) : skip
+
+/** Reason why tests with LangChain's client cannot run; false if they can. */
+export const langChainSkip = openAiSkip === false ? packageProblem('langchain-openai', LANGCHAIN_WANTED) : openAiSkip
 
 /** Reason why tests with the client of Hugging Face cannot run; false if they can. */
 export const hubSkip = skip === false ? packageProblem('huggingface_hub', HUB_WANTED) : skip
