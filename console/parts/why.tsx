@@ -73,7 +73,8 @@ function hasNews(explained: Explanation): boolean {
     notes.length > 0 ||
     cause === 'paused' ||
     causeTone(cause) === 'bad' ||
-    (jobs === undefined ? cause !== 'running' : jobs.inQueue > 0)
+    // Workers that are to be kept ready may wait for room although no job waits.
+    (jobs === undefined ? cause !== 'running' : jobs.inQueue > 0 || causeTone(cause) === 'wait')
   )
 }
 

@@ -21,6 +21,8 @@ interface JobRow {
 }
 
 interface Facts {
+  /** Number of workers that are to be kept ready. */
+  readonly min: number
   readonly max: number
   readonly waiting: number
   readonly normal: number
@@ -110,6 +112,7 @@ export class ExplainChecker {
     const workers = query<AliveRow>(ALIVE, id)
     const [last] = query<{ stop_reason: string | null }>(LAST_EXIT, id)
     return {
+      min: row.min,
       max: row.max,
       waiting: row.waiting,
       normal: row.normal,
@@ -134,7 +137,17 @@ export class ExplainChecker {
 interface FactsRow
   extends Pick<
     Facts,
-    'max' | 'waiting' | 'normal' | 'suspects' | 'running' | 'busy' | 'queued' | 'unwoken' | 'suspending' | 'paused'
+    | 'min'
+    | 'max'
+    | 'waiting'
+    | 'normal'
+    | 'suspects'
+    | 'running'
+    | 'busy'
+    | 'queued'
+    | 'unwoken'
+    | 'suspending'
+    | 'paused'
   > {
   readonly config: string
   readonly head_queued_at_ms: number | null
@@ -153,7 +166,7 @@ const ALIVE = `SELECT workers.state, workers.problem, workers.version <> endpoin
     AND (workers.state <> 'READY' OR EXISTS (SELECT 1 FROM releases WHERE ${PRESENT} AND ready_at_ms IS NOT NULL)) AS old
   FROM workers JOIN endpoints ON endpoints.id = workers.endpoint_id WHERE endpoint_id = ? AND state <> 'EXITED'`
 
-const FACTS = `SELECT workers_max AS max, config,
+const FACTS = `SELECT workers_min AS min, workers_max AS max, config,
   (SELECT MIN(queued_at_ms) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0
     AND queue = '') AS head_queued_at_ms,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE') AS waiting,
@@ -196,8 +209,16 @@ function endpointProblem(explanation: Explanation, facts: Facts): string | null 
   if (facts.running > 0 && isWork(explanation.cause, facts)) return null
   // A broken release has to be fixed first, whatever waits.
   if (explanation.cause === 'rollout_stopped') return null
-  return explanation.cause === expectedCause ? null : `it is ${expectedCause}`
+  if (explanation.cause === expectedCause) return null
+  const isLacking = facts.min > 0 && facts.running === 0 && (facts.ailing || !facts.states.includes('READY'))
+  return isLacking && LACKS.has(explanation.cause) ? waitProblem(explanation.cause, facts) : `it is ${expectedCause}`
 }
+
+/** Causes for which workers that are to be kept ready are not, though nothing waits. */
+const LACKS: ReadonlySet<string> = new Set([
+  ...['image_error', 'fitness_failed', 'unhealthy', 'out_of_memory', 'hung_start', 'crash_loop'],
+  ...['no_capacity', 'throttled'],
+])
 
 /** Reason why the cause is wrong for an endpoint with queued jobs; null if it is right. */
 function waitProblem(cause: string, facts: Facts): string | null {

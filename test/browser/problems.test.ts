@@ -54,6 +54,23 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('an endpoint that cannot keep a worker ready is a problem with its reason, though nothing waits', async () => {
+    const template = { env: { TOKEN: '{{ RUNPOD_SECRET_token }}' }, workers: { min: 1 } }
+    const change = await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: template })
+    assert.equal(change.status, 200, change.text)
+    const { visitor, page } = await at('/endpoints?show=attention')
+    const row = page.getByRole('row').filter({ hasText: 'picky' })
+    await row.getByText('Problem').waitFor()
+    await row.getByText('to be kept ready, but no worker can be started').waitFor()
+    await visitor.open('/')
+    const item = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'picky', exact: true }) })
+    await item.getByText('A secret is missing').waitFor()
+    await item.getByRole('link', { name: 'Create the secret token' }).waitFor()
+    const whole = { env: {}, workers: { min: 0 } }
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: whole })
+    visitor.assertClean()
+  })
+
   test('webhooks of all endpoints have their receiver without its secrets, and are sent again', async () => {
     const { port } = receiver.address() as AddressInfo
     const webhook = `http://127.0.0.1:${port}/hook?token=secret`

@@ -145,6 +145,17 @@ export function queueFact(snapshot: EndpointSnapshot, nowMs: number): string {
   )
 }
 
+/**
+ * The excess of the first job's wait over the queue delay of the endpoint, as a clause; null if it has not waited
+ * longer.
+ */
+export function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
+  if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
+  const { queueDelayS } = endpoint.scaler
+  if (nowMs - queue.headQueuedAtMs < queueDelayS * 1000) return null
+  return `the first job has waited longer than the queue delay of ${queueDelayS} s`
+}
+
 function bounded(facts: readonly string[]): string[] {
   if (facts.length <= MAX_FACTS) return [...facts]
   return [...facts.slice(0, MAX_FACTS), `and ${facts.length - MAX_FACTS} more`]

@@ -15,6 +15,7 @@ import {
   counted,
   currentWorkers,
   executionText,
+  overdueDelay,
   type PullPercent,
   phaseText,
   queuedWorkerFacts,
@@ -25,7 +26,7 @@ import { endpointNotes, suspectText } from './explain-notes.ts'
 import { findLostNode, findPlaceWait } from './explain-place.ts'
 import { olderWithoutRoomBeside } from './explain-rollout.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
-import { type Explanation, type Note, plain, type WaitCause } from './explanation.ts'
+import { type Explanation, plain, type WaitCause } from './explanation.ts'
 import {
   type ActionFacts,
   actionsOnFailure,
@@ -67,8 +68,9 @@ export interface ExplainContext extends ActionFacts {
 const LATE_MS = 20_000
 
 /**
- * The cause of the wait of an endpoint's jobs or requests; `nothing_waits` or `running` if none wait and no request
- * is refused. Exactly one cause: the first whose fix would change something.
+ * The cause of the wait of an endpoint's jobs or requests; `nothing_waits` or `running` if none wait, no request is
+ * refused, and the workers that are to be kept ready can be. Exactly one cause: the first whose fix would change
+ * something.
  */
 export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainContext): Explanation {
   const { queue, requests } = snapshot
@@ -78,6 +80,8 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     const running = queue.inProgress > 0
     const refusing = requests === undefined ? null : findRefusal(snapshot, context, running)
     if (refusing !== null) return { ...refusing, notes }
+    const lacking = notKeptReady(snapshot, context)
+    if (lacking !== null && !running) return { ...lacking, notes }
     const paused = pausedJobs(snapshot.workers)
     const pauses = paused === 0 ? '' : `, ${paused} of them paused for an endpoint of higher priority`
     const summary = running
@@ -86,7 +90,7 @@ export function explainEndpoint(snapshot: EndpointSnapshot, context: ExplainCont
     const cause = paused > 0 && paused >= queue.inProgress ? 'preempted' : 'running'
     return {
       ...plain(running ? cause : 'nothing_waits', summary),
-      notes: [...notes, ...notKeptReady(snapshot, context)],
+      notes: lacking === null ? notes : [...notes, { text: lacking.summary, actions: lacking.actions }],
     }
   }
   const explanation =
@@ -472,17 +476,6 @@ function enoughText(snapshot: EndpointSnapshot, { nowMs }: ExplainContext, they:
   return `${overdue}; another one is started in ${Math.ceil((wakeAtMs - nowMs) / 1000)} s if it still waits`
 }
 
-/**
- * The excess of the first job's wait over the queue delay of the endpoint, as a clause; null if it has not waited
- * longer.
- */
-function overdueDelay({ endpoint, queue }: EndpointSnapshot, nowMs: number): string | null {
-  if (endpoint.scaler.type !== 'QUEUE_DELAY' || queue.headQueuedAtMs === null) return null
-  const { queueDelayS } = endpoint.scaler
-  if (nowMs - queue.headQueuedAtMs < queueDelayS * 1000) return null
-  return `the first job has waited longer than the queue delay of ${queueDelayS} s`
-}
-
 /** No worker works, and none starts yet. */
 function undecided(snapshot: EndpointSnapshot): Explanation {
   const { queue, endpoint } = snapshot
@@ -504,14 +497,19 @@ function undecided(snapshot: EndpointSnapshot): Explanation {
   }
 }
 
-/** Reason why an endpoint with workersMin has no ready worker, although nothing waits. */
-function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Note[] {
-  if (snapshot.endpoint.workersMin === 0) return []
-  const obstacle = findObstacle(snapshot, context)
-  if (obstacle === null) return []
-  const { workersMin } = snapshot.endpoint
-  const text = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${obstacle.summary}`
-  return [{ text, actions: obstacle.actions }]
+/** Reason why an endpoint with workersMin has no ready worker and gets none, although nothing waits. */
+function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
+  const { workersMin, workersMax } = snapshot.endpoint
+  if (workersMin === 0 || workersMax === 0) return null
+  if (currentWorkers(snapshot).some(({ state, problem }) => state === 'READY' && problem === null)) return null
+  const obstacle =
+    findObstacle(snapshot, context) ??
+    withoutPlace(snapshot, context) ??
+    downloading(snapshot, context) ??
+    noPlace(snapshot, context)
+  if (obstacle === null) return null
+  const summary = `${counted(workersMin, 'worker')} ${isAre(workersMin)} to be kept ready, but ${obstacle.summary}`
+  return { ...obstacle, summary }
 }
 
 function isAre(count: number): string {

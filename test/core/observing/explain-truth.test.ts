@@ -94,7 +94,9 @@ function isTrue({ cause }: Explanation, situation: Situation): boolean {
   if (cause === 'nothing_waits') return !waits && queue.inProgress === 0
   if (cause === 'running' && !waits) return queue.inProgress > 0
   if (cause === 'preempted') return !waits && workers.some(({ pause, held }) => pause !== null && held > 0)
-  if (!waits) return false
+  const isLacking = endpoint.workersMin > 0 && endpoint.workersMax > 0 && queue.inProgress === 0
+  if (!waits && (!isLacking || current.some(({ state, problem }) => state === 'READY' && problem === null)))
+    return false
   if ((cause === 'paused') !== (endpoint.workersMax === 0)) return false
   const wants = desiredWorkers(snapshotFrom(situation), NOW).desired > current.length
   const noRoom = queuedWorkers.length > 0 || situation.full

@@ -486,15 +486,26 @@ test('a worker that goes on without its port is named with the one that has it, 
 
 test('an endpoint that is to keep workers ready and cannot says so although no job waits', () => {
   const exits = [anExit()]
-  const { cause, notes } = explainEndpoint(aSnapshot({ endpoint: { workersMin: 1 }, exits }), context())
-  assert.deepEqual(
-    [cause, notes.map(({ text }) => text)],
-    [
-      'nothing_waits',
-      ['1 worker is to be kept ready, but the last worker exited with code 1; the next one starts in 1 s'],
-    ],
-  )
-  assert.deepEqual(explainEndpoint(aSnapshot({ exits }), context()).notes, [])
+  const explain = (fields: Fields, around?: Partial<ExplainContext>) => {
+    const { cause, summary } = explainEndpoint(aSnapshot(fields), context(around))
+    return [cause, summary]
+  }
+  const kept = { endpoint: { workersMin: 1 } }
+  const but = '1 worker is to be kept ready, but'
+  assert.deepEqual(explain({ ...kept, exits }), [
+    'crash_loop',
+    `${but} the last worker exited with code 1; the next one starts in 1 s`,
+  ])
+  const failure: Partial<ExplainContext> = { startFailure: { kind: 'other', problem: 'x' } }
+  assert.deepEqual(explain(kept, failure), ['image_error', `${but} no worker can be started: x`])
+  assert.match(explain(kept, FULL).join(), /^no_capacity,1 worker is to be kept ready, but there is no room/)
+  const nothing = ['nothing_waits', 'no job is waiting']
+  assert.deepEqual(explain({ exits }), nothing, 'none is to be kept ready')
+  assert.deepEqual(explain({ ...kept, workers: [{}] }, failure), nothing, 'one is ready')
+  assert.deepEqual(explain({ endpoint: { workersMin: 1, workersMax: 0 } }, failure), nothing, 'it is paused')
+  const busy = aSnapshot({ ...kept, queue: { inProgress: 1 }, workers: [{ held: 1, version: 0 }] })
+  const { cause, notes } = explainEndpoint(busy, context(failure))
+  assert.deepEqual([cause, notes.length], ['running', 1], 'what works needs nobody')
 })
 
 test('a request of a batch waits for the turn of its batch where workers work, and for what they lack where they do not', () => {
