@@ -73,12 +73,6 @@ export function isPrinted(cause: string): boolean {
   return findLook(cause)?.isPrinted === true
 }
 
-/** True if somebody should look at the cause: it does not end by itself, or not soon. */
-export function needsAttention(cause: string): boolean {
-  const tone = causeTone(cause)
-  return tone === 'bad' || tone === 'wait'
-}
-
 /** True for a wait that began just now, so that it may end before anybody has read about it. */
 export function isPassing({ cause, sinceMs }: { cause: string; sinceMs: number | null }, ms: number, nowMs: number) {
   if (causeTone(cause) === 'bad' || cause === 'paused' || sinceMs === null) return false

@@ -22,24 +22,11 @@ const STATES: Readonly<Record<EndpointState, ShownState>> = {
 /** Rank of an endpoint whose requests fail: it is worse than one that waits. */
 const FAILING_RANK = 1
 
-/** Share of errors from which an endpoint needs attention, and failures below which a share says little. */
-const FAILING = { share: 0.1, failures: 5 }
-
 type RatedRow = Pick<EndpointOverview, 'rate'>
 
 /** Number of requests that ended in the last hour. */
 export function requestsOfHour({ rate: { points } }: RatedRow): number {
   return points.reduce((sum, point) => sum + point, 0)
-}
-
-/** The share of errors that needs attention: that of the last hour, or of the last ten minutes; null below that. */
-export function failingShare(row: RatedRow): number | null {
-  const { errorShare, recentErrorShare } = row.rate
-  if (errorShare === null || errorShare * requestsOfHour(row) < FAILING.failures) return null
-  const share = Math.max(errorShare, recentErrorShare ?? 0)
-  // Errors of the hour that are over need nobody.
-  const isOver = recentErrorShare !== null && recentErrorShare < FAILING.share / 2
-  return share >= FAILING.share && !isOver ? share : null
 }
 
 /** Sentence about the errors of an endpoint whose requests fail. */
@@ -52,7 +39,7 @@ export function failingSentence(row: RatedRow): string {
 /** The state of an endpoint as a list shows it. */
 export function shownState(row: Pick<EndpointOverview, 'state' | 'rate' | 'rollout'>): ShownState {
   const shown = STATES[row.state]
-  const share = failingShare(row)
+  const { failingShare: share } = row.rate
   if (share !== null && shown.rank > FAILING_RANK) {
     return { tone: 'bad', title: `${percent(share)} fail`, rank: FAILING_RANK }
   }

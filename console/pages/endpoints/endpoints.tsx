@@ -9,14 +9,15 @@ import { sentence } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
-import { failingSentence, failingShare, requestsOfHour, shownState } from './endpoint-states.ts'
+import { failingSentence, requestsOfHour, shownState } from './endpoint-states.ts'
 import { WorkerDots } from './worker-dots.tsx'
 
 const ATTENTION = 'attention'
 
-/** Filters of the list by the states that they show. Requests that fail need attention in any state. */
+/** Filters of the list by the states that they show. An endpoint may need attention in any state. */
 const FILTERS: readonly (readonly [string, string, readonly EndpointState[] | null])[] = [
   ['', 'All', null],
+  // The server explains the most urgent ones only; these states need attention also without a reason.
   [ATTENTION, 'Needs attention', ['PROBLEM', 'WAITING']],
   ['active', 'Active', ['READY', 'STARTING', 'ROLLING_OUT']],
   ['quiet', 'Quiet', ['SCALED_TO_ZERO', 'PAUSED']],
@@ -90,7 +91,7 @@ function NoEndpoints({ isFiltered }: { readonly isFiltered: boolean }) {
 }
 
 function isIn(row: EndpointOverview, filter: string, states: readonly EndpointState[] | null): boolean {
-  return states === null || states.includes(row.state) || (filter === ATTENTION && failingShare(row) !== null)
+  return states === null || states.includes(row.state) || (filter === ATTENTION && row.attention !== null)
 }
 
 function filtered(endpoints: readonly EndpointOverview[], search: string, filter: string): readonly EndpointOverview[] {
@@ -185,7 +186,8 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     width: 'minmax(120px, 1.6fr)',
     isExtra: true,
     cell: row => {
-      const reason = row.why === null ? failingShare(row) !== null && failingSentence(row) : sentence(row.why.summary)
+      const reason =
+        row.why === null ? row.rate.failingShare !== null && failingSentence(row) : sentence(row.why.summary)
       return reason === false ? null : <span title={reason}>{reason}</span>
     },
   },

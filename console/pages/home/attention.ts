@@ -1,7 +1,10 @@
 /** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
-import { causeTone, isPassing, needsAttention } from '../../parts/cause.ts'
-import { failingShare, requestsOfHour } from '../endpoints/endpoint-states.ts'
+import { isPassing } from '../../parts/cause.ts'
+import { requestsOfHour } from '../endpoints/endpoint-states.ts'
+
+/** Kinds of attention, the most urgent first. */
+const KINDS: readonly EndpointOverview['attention'][] = ['fix', 'failing', 'wait', 'chosen']
 
 /** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
@@ -16,18 +19,14 @@ export function findAttention(
   nowMs: number,
   isKept: (id: string) => boolean,
 ): readonly EndpointOverview[] {
-  const rank = (row: EndpointOverview) => {
-    if (row.why !== null && causeTone(row.why.cause) === 'bad') return 0
-    return failingShare(row) !== null ? 1 : row.why === null ? 3 : 2
-  }
+  // Waits have one rank: the longest comes first.
+  const rank = ({ attention }: EndpointOverview) => (attention === null ? 3 : Math.min(2, KINDS.indexOf(attention)))
   const since = ({ why }: EndpointOverview) => why?.sinceMs ?? Number.MAX_SAFE_INTEGER
   return rows
-    .filter(row => {
-      const { id, why, rollout } = row
-      if (isKept(id) || failingShare(row) !== null) return true
-      if (why === null) return false
-      const isWorth = needsAttention(why.cause) && !isPassing(why, SHORT_MS, nowMs)
-      return isWorth || rollout?.state === 'STOPPED'
+    .filter(({ id, why, attention }) => {
+      if (isKept(id)) return true
+      const isWait = attention === 'wait' || attention === 'chosen'
+      return attention !== null && !(isWait && why !== null && isPassing(why, SHORT_MS, nowMs))
     })
     .sort((a, b) => rank(a) - rank(b) || since(a) - since(b))
 }

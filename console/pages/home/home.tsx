@@ -15,7 +15,7 @@ import { Table } from '../../parts/table.tsx'
 import { fixReports, MainAction, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
 import { serverNow } from '../../server-clock.ts'
 import { firstLine } from '../endpoint/requests/job-error.ts'
-import { failingSentence, failingShare, shownState } from '../endpoints/endpoint-states.ts'
+import { failingSentence, shownState } from '../endpoints/endpoint-states.ts'
 import { WorkerDots } from '../endpoints/worker-dots.tsx'
 import { findAttention, type KeyFacts, mostActive, soonEnding, sumTotals } from './attention.ts'
 
@@ -160,7 +160,7 @@ function TroubledEndpoint({ row, isRead }: { readonly row: EndpointOverview; rea
         </span>
       </div>
       {why === null || isOpen ? null : <p>{sentence(why.summary)}</p>}
-      {failingShare(row) === null ? null : <FailingRequests row={row} />}
+      {row.rate.failingShare === null ? null : <FailingRequests row={row} />}
       {mayExplain && (isRead || isOpen) ? (
         <Explained id={id} isOpen={isOpen} toggle={toggle} />
       ) : (

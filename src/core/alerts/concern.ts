@@ -3,10 +3,10 @@ import type { EndpointId } from '../ids.ts'
 import type { WaitCause } from '../observing/explanation.ts'
 import type { RequestRate } from '../observing/recent-results.ts'
 
-/** Urgency of a cause: to fix, a wait that somebody may shorten, or nothing to do. */
-export type Urgency = 'fix' | 'wait' | 'none'
+/** Urgency of a cause: to fix, a wait that somebody may shorten, one that somebody chose, or nothing to do. */
+export type Urgency = 'fix' | 'wait' | 'chosen' | 'none'
 
-/** The urgency of each cause. A wait that somebody chose, such as a pause, is none. */
+/** The urgency of each cause. */
 export const URGENCY: Readonly<Record<WaitCause, Urgency>> = {
   nothing_waits: 'none',
   finished: 'none',
@@ -14,7 +14,7 @@ export const URGENCY: Readonly<Record<WaitCause, Urgency>> = {
   store_damaged: 'fix',
   store_full: 'fix',
   about_to_start: 'none',
-  paused: 'none',
+  paused: 'chosen',
   image_error: 'fix',
   model_error: 'fix',
   engine_away: 'fix',
@@ -38,9 +38,9 @@ export const URGENCY: Readonly<Record<WaitCause, Urgency>> = {
   cluster_away: 'fix',
   volume_pending: 'wait',
   node_lost: 'wait',
-  low_priority: 'none',
+  low_priority: 'chosen',
   batch_turn: 'none',
-  preempted: 'none',
+  preempted: 'chosen',
   runs_alone: 'none',
   rollout_stopped: 'fix',
 }
@@ -52,19 +52,28 @@ export interface Concern {
   readonly name: string
   /** The cause of a wait or a problem, or `failing` for an endpoint whose requests fail. */
   readonly cause: WaitCause | 'failing'
-  readonly urgency: Exclude<Urgency, 'none'>
+  readonly urgency: 'fix' | 'wait'
   /** A clause. */
   readonly text: string
 }
 
-/** Facts of an endpoint that decide if it is a concern. */
-export interface ConcernFacts {
-  readonly id: EndpointId
-  readonly name: string
+/** Kinds of attention, the most urgent first: those of {@link Urgency}, and `failing` where requests fail. */
+export const ATTENTION_KINDS = ['fix', 'failing', 'wait', 'chosen'] as const
+/** One of {@link ATTENTION_KINDS}. */
+export type AttentionKind = (typeof ATTENTION_KINDS)[number]
+
+/** Facts of an endpoint that decide if somebody should look at it. */
+export interface AttentionFacts {
   /** Reason why something waits or is wrong; null without one. */
   readonly why: { readonly cause: WaitCause; readonly summary: string } | null
   readonly isRolloutStopped: boolean
   readonly rate: RequestRate
+}
+
+/** An endpoint with its {@link AttentionFacts}. */
+export interface ConcernFacts extends AttentionFacts {
+  readonly id: EndpointId
+  readonly name: string
 }
 
 /** Share of errors from which an endpoint is a concern, and failures below which a share says little. */
@@ -80,18 +89,27 @@ export function failingShare({ errorShare, recentErrorShare, points }: RequestRa
   return share >= FAILING.share && !isOver ? share : null
 }
 
-/** The concern about an endpoint, the most urgent one; null without any. */
-export function findConcern({ id, name, why, isRolloutStopped, rate }: ConcernFacts): Concern | null {
-  const about = { endpointId: id, name }
+/** The most urgent kind of attention that an endpoint needs; null for none. */
+export function findAttention({ why, isRolloutStopped, rate }: AttentionFacts): AttentionKind | null {
   const urgency = why === null ? 'none' : URGENCY[why.cause]
-  if (why !== null && urgency === 'fix') return { ...about, cause: why.cause, urgency, text: why.summary }
-  const share = failingShare(rate)
-  if (share !== null) {
-    const text = `${Math.round(share * 100)} % of its requests fail`
+  if (urgency === 'fix') return 'fix'
+  if (failingShare(rate) !== null) return 'failing'
+  if (isRolloutStopped) return 'fix'
+  return urgency === 'none' ? null : urgency
+}
+
+/** The concern about an endpoint, the most urgent one; null without any, and for a wait that somebody chose. */
+export function findConcern({ id, name, ...facts }: ConcernFacts): Concern | null {
+  const { why, rate } = facts
+  const about = { endpointId: id, name }
+  const kind = findAttention(facts)
+  if (kind === null || kind === 'chosen') return null
+  if (kind === 'failing') {
+    const text = `${Math.round(failingShare(rate)! * 100)} % of its requests fail`
     return { ...about, cause: 'failing', urgency: 'fix', text }
   }
-  if (isRolloutStopped) {
-    return { ...about, cause: 'rollout_stopped', urgency: 'fix', text: why?.summary ?? 'its rollout has stopped' }
+  if (why !== null && URGENCY[why.cause] === kind) {
+    return { ...about, cause: why.cause, urgency: kind, text: why.summary }
   }
-  return why === null || urgency === 'none' ? null : { ...about, cause: why.cause, urgency, text: why.summary }
+  return { ...about, cause: 'rollout_stopped', urgency: 'fix', text: why?.summary ?? 'its rollout has stopped' }
 }

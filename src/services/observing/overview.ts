@@ -1,3 +1,4 @@
+import { type AttentionKind, failingShare, findAttention } from '../../core/alerts/concern.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import { type EndpointState, endpointState } from '../../core/observing/endpoint-state.ts'
@@ -30,6 +31,10 @@ export interface OverviewRow {
   readonly rate: RequestRate
   /** Reason why something waits or is wrong; null without one, and for a row without an explanation. */
   readonly why: StateReason | null
+  /** The kind of attention that it needs; null for none. */
+  readonly attention: AttentionKind | null
+  /** Share of its requests that fail, if somebody should look at that; else null. */
+  readonly failingShare: number | null
   readonly rollout: RolloutState
   /** Percentage of the workers that run the newest release while it is a canary, else null. */
   readonly canary: number | null
@@ -48,7 +53,7 @@ const MAX_EXPLAINED_ROWS = 50
 const CONCURRENCY = 10
 
 /** An endpoint before its `why` is known. */
-interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate'> {
+interface Row extends Omit<OverviewRow, 'state' | 'why' | 'rate' | 'attention' | 'failingShare'> {
   readonly snapshot: EndpointSnapshot
   readonly waiting: number
   readonly isExplained: boolean
@@ -131,11 +136,14 @@ function findIllness(shown: readonly ShownWorker[]): StateReason | null {
   return { cause, summary: `worker ${id}: ${unhealthy.reason}`, sinceMs: exitedAtMs ?? problemAtMs }
 }
 
-function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, why: StateReason | null): OverviewRow {
+function finished({ endpoint, ill, waiting, ...row }: Row, rate: RequestRate, found: StateReason | null): OverviewRow {
   const { image, counts, frozen, queue, rollout, canary } = row
-  const isFine = why === null || why.cause === 'nothing_waits' || (why.cause === 'running' && waiting === 0)
-  const state = endpointState({ endpoint, counts, rollout, waiting, cause: why?.cause ?? null })
-  return { endpoint, image, counts, frozen, queue, rollout, canary, rate, state, why: isFine ? ill : why }
+  const isFine = found === null || found.cause === 'nothing_waits' || (found.cause === 'running' && waiting === 0)
+  const why = isFine ? ill : found
+  const state = endpointState({ endpoint, counts, rollout, waiting, cause: found?.cause ?? null })
+  const attention = findAttention({ why, isRolloutStopped: rollout === 'STOPPED', rate })
+  const share = failingShare(rate)
+  return { endpoint, image, counts, frozen, queue, rollout, canary, rate, state, why, attention, failingShare: share }
 }
 
 /** Order of rows: those without a ready worker first, then those that wait longest. */

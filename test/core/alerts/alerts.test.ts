@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { failingShare as shareOnPage } from '../../../console/pages/endpoints/endpoint-states.ts'
-import { CAUSES, needsAttention } from '../../../console/parts/cause.ts'
+import { CAUSES } from '../../../console/parts/cause.ts'
 import { ALERT_TIMES, type Alert, nextAlerts } from '../../../src/core/alerts/alert.ts'
 import { alertContent, MAX_NAMED, nextAttemptMs, writeMessage } from '../../../src/core/alerts/alert-message.ts'
 import { receiverProblems, shownAddress } from '../../../src/core/alerts/alert-receiver.ts'
-import { type Concern, failingShare, findConcern, URGENCY } from '../../../src/core/alerts/concern.ts'
+import { type Concern, failingShare, findAttention, findConcern, URGENCY } from '../../../src/core/alerts/concern.ts'
 import type { EndpointId, OwnerId } from '../../../src/core/ids.ts'
 import { WAIT_CAUSES } from '../../../src/core/observing/explanation.ts'
+import type { RequestRate } from '../../../src/core/observing/recent-results.ts'
 
 const OWNER = 'o' as OwnerId
 const CALM = { perMinute: 0, errorShare: null, recentErrorShare: null, points: [] }
@@ -84,23 +84,33 @@ test('a wait is raised later than a problem', () => {
   ])
 })
 
-test('the urgency of each cause is that of the console, but for waits that somebody chose', () => {
-  const chosen = new Set(['paused', 'low_priority', 'preempted'])
-  for (const cause of WAIT_CAUSES) {
-    assert.equal(URGENCY[cause] !== 'none' || chosen.has(cause), needsAttention(cause), cause)
-    assert.equal(URGENCY[cause] === 'fix', CAUSES[cause].tone === 'bad', cause)
-  }
+test('what the console colors as a problem is what has to be fixed', () => {
+  for (const cause of WAIT_CAUSES) assert.equal(URGENCY[cause] === 'fix', CAUSES[cause].tone === 'bad', cause)
 })
 
-test('an endpoint whose requests fail is a concern by the numbers of the console', () => {
-  for (const errorShare of [0.05, 0.1, 0.5]) {
-    for (const recentErrorShare of [null, 0, 0.04, 0.9]) {
-      for (const points of [[4], [10, 40], [500]]) {
-        const rate = { perMinute: 1, errorShare, recentErrorShare, points }
-        assert.equal(failingShare(rate), shareOnPage({ rate }))
-      }
-    }
+test('the most urgent thing about an endpoint decides, and a wait that somebody chose is no alert', () => {
+  const failing = { perMinute: 1, errorShare: 0.5, recentErrorShare: null, points: [100] }
+  const why = (cause: (typeof WAIT_CAUSES)[number]) => ({ cause, summary: 'a' })
+  const found = (cause: (typeof WAIT_CAUSES)[number] | null, rate: RequestRate = CALM, isRolloutStopped = false) => {
+    const facts = { why: cause === null ? null : why(cause), isRolloutStopped, rate }
+    const concern = findConcern({ id: 'e1' as EndpointId, name: 'chat', ...facts })
+    return [findAttention(facts), concern?.cause ?? null]
   }
+  assert.deepEqual(found(null), [null, null])
+  assert.deepEqual(found('running'), [null, null])
+  assert.deepEqual(found('crash_loop', failing), ['fix', 'crash_loop'])
+  assert.deepEqual(found('max_reached', failing), ['failing', 'failing'])
+  assert.deepEqual(found('max_reached', CALM, true), ['fix', 'rollout_stopped'])
+  assert.deepEqual(found(null, CALM, true), ['fix', 'rollout_stopped'])
+  assert.deepEqual(found('max_reached'), ['wait', 'max_reached'])
+  assert.deepEqual(found('paused'), ['chosen', null])
+})
+
+test('an endpoint whose requests fail is a concern, unless that is over or were few', () => {
+  const share = (errorShare: number, recentErrorShare: number | null, ended: number) =>
+    failingShare({ perMinute: 1, errorShare, recentErrorShare, points: [ended] })
+  assert.deepEqual([share(0.35, 0.6, 100), share(0.05, 0.9, 200), share(0.35, null, 100)], [0.6, 0.9, 0.35])
+  assert.deepEqual([share(0.35, 0.01, 100), share(0.35, 0.6, 10), share(0.05, 0.05, 1_000)], [null, null, null])
   const facts = { id: 'e1' as EndpointId, name: 'chat', why: null, isRolloutStopped: false }
   const rate = { perMinute: 1, errorShare: 0.35, recentErrorShare: 0.35, points: [100] }
   assert.equal(findConcern({ ...facts, rate })?.text, '35 % of its requests fail')

@@ -1,4 +1,5 @@
 import { z } from '@hono/zod-openapi'
+import { ATTENTION_KINDS } from '../../../core/alerts/concern.ts'
 import { ENDPOINT_STATES } from '../../../core/observing/endpoint-state.ts'
 import { WAIT_CAUSES } from '../../../core/observing/explanation.ts'
 import { waitingCount } from '../../../core/scaling/scale.ts'
@@ -41,12 +42,20 @@ const Row = z
       perMinute: z.number(),
       errorShare: z.number().nullable().openapi({ description: 'of the requests that ended in the last hour' }),
       recentErrorShare: z.number().nullable().openapi({ description: 'of those of the last ten minutes' }),
+      failingShare: z
+        .number()
+        .nullable()
+        .openapi({ description: 'share of the requests that fail, if somebody should look at that' }),
       points: z.array(Count),
     }),
     why: z
       .object({ cause: z.enum(WAIT_CAUSES), summary: z.string(), sinceMs: z.int().nullable() })
       .openapi('EndpointWhy')
       .nullable(),
+    attention: z
+      .enum(ATTENTION_KINDS)
+      .nullable()
+      .openapi({ description: 'what it needs: a fix, also of requests that fail, or a look at a wait' }),
     rollout: z
       .object({
         state: z.enum(['IN_PROGRESS', 'STOPPED', 'CANARY']),
@@ -87,7 +96,8 @@ export function overviewRoutes({ overview }: ApiParts): RestRoute[] {
   ]
 }
 
-function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rollout, canary }: OverviewRow) {
+function rowBody(row: OverviewRow) {
+  const { endpoint, image, state, counts, frozen, queue, rate, failingShare, why, attention, rollout, canary } = row
   const { id, name, type, version, createdAtMs, workersMin, workersMax, flashboot } = endpoint
   const { running, idle, initializing, throttled, unhealthy, total } = counts
   const { inProgress, headQueuedAtMs } = queue
@@ -108,8 +118,9 @@ function rowBody({ endpoint, image, state, counts, frozen, queue, rate, why, rol
       inProgress,
       oldestQueuedAt: headQueuedAtMs === null ? null : new Date(headQueuedAtMs).toISOString(),
     },
-    rate: { ...rate, points: [...rate.points] },
+    rate: { ...rate, failingShare, points: [...rate.points] },
     why: why === null ? null : { cause: why.cause, summary: why.summary, sinceMs: why.sinceMs },
+    attention,
     rollout: rollout === 'COMPLETE' ? null : { state: rollout, canary },
   }
 }
