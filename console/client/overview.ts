@@ -9,10 +9,10 @@ const PAGE = { endpoints: 1_000, calls: 10 }
 /** Interval of reads: rates change without an event, and events of busy endpoints are merged. */
 const EVERY_MS = 15_000
 
-/** The present endpoints; at most 10,000. */
-export function useOverview(): Resource<readonly EndpointOverview[]> {
+/** The present endpoints; at most 10,000. @param isNeeded false to read nothing */
+export function useOverview(isNeeded = true): Resource<readonly EndpointOverview[]> {
   return useResource(
-    'overview',
+    isNeeded ? 'overview' : null,
     async signal => {
       const rows: EndpointOverview[] = []
       let cursor: string | undefined

@@ -20,6 +20,8 @@ export interface Column<Row> {
 }
 
 const ROW_PX = 40
+/** Height of a row with a line below its cells; on narrow screens the line has two lines of text. */
+const TALL_ROW_PX = { wide: 62, narrow: 80 }
 /** Number of rows from which a table fills the window. */
 const MANY = 14
 const NARROW = matchMedia('(max-width: 720px)')
@@ -36,6 +38,7 @@ export function Table<Row>({
   onSelect,
   empty,
   onEnd,
+  line,
   height = rows.length > MANY ? 'fill' : 'content',
   initialSort,
 }: {
@@ -54,6 +57,8 @@ export function Table<Row>({
   readonly empty: ComponentChildren
   /** Called when the end becomes visible, to read more. */
   readonly onEnd?: () => void
+  /** A line below the cells of a row, as wide as the table; null for none. The same function for the same lines. */
+  readonly line?: (row: Row) => ComponentChildren
   /** `fill`: the rest of the window; `content`: the height of its rows. Default: by the number of rows. */
   readonly height?: 'fill' | 'content'
   readonly initialSort?: { readonly column: string; readonly isDown: boolean }
@@ -62,7 +67,9 @@ export function Table<Row>({
   const isNarrow = useNarrow()
   const shownColumns = isNarrow ? columns.filter(({ isExtra }) => isExtra !== true) : columns
   const sorted = useMemo(() => sortedRows(rows, columns, sort), [rows, columns, sort])
-  const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(sorted.length, ROW_PX)
+  const lines = useMemo(() => sorted.map(row => line?.(row) ?? null), [sorted, line])
+  const starts = useMemo(() => rowStarts(lines, isNarrow ? TALL_ROW_PX.narrow : TALL_ROW_PX.wide), [lines, isNarrow])
+  const { scroller, items, height: rowsHeight, scrollTo, isAtEnd } = useVirtualRows(starts, ROW_PX)
   useFilledHeight(scroller, height === 'fill')
   const [place, setPlace] = useState<Place | null>(null)
   const at = useMemo(() => placeIndex(place, sorted, rowKey), [place, sorted])
@@ -99,7 +106,12 @@ export function Table<Row>({
     onSelect?.(next)
   }
   return (
-    <div class={`table ${height}`} role="table" aria-label={label} aria-rowcount={sorted.length + 1}>
+    <div
+      class={`table ${height}${rows.length > MANY ? ' many' : ''}`}
+      role="table"
+      aria-label={label}
+      aria-rowcount={sorted.length + 1}
+    >
       <div
         class="table-scroll"
         ref={scroller}
@@ -137,7 +149,11 @@ export function Table<Row>({
                 aria-selected={selected?.has(key)}
                 class={`row${index === at ? ' at' : ''}${href === undefined && onOpen === undefined ? '' : ' opens'}`}
                 tabIndex={index === stop ? 0 : -1}
-                style={{ gridTemplateColumns: template, transform: `translateY(${start}px)` }}
+                style={{
+                  gridTemplateColumns: template,
+                  height: `${starts[index + 1]! - start}px`,
+                  transform: `translateY(${start}px)`,
+                }}
                 onFocus={() => setPlace({ key, index })}
                 onClick={event => {
                   if (isControl(event.target, event.currentTarget)) return
@@ -164,6 +180,11 @@ export function Table<Row>({
                     {cell(row)}
                   </span>
                 ))}
+                {lines[index] === null ? null : (
+                  <span role="cell" class="line">
+                    {lines[index]}
+                  </span>
+                )}
               </div>
             )
           })}
@@ -171,6 +192,13 @@ export function Table<Row>({
       </div>
     </div>
   )
+}
+
+/** The top of each row in pixels, and at last the height of all. @param lines null for a row without one */
+function rowStarts(lines: readonly ComponentChildren[], tallPx: number): readonly number[] {
+  const starts = [0]
+  for (const line of lines) starts.push(starts.at(-1)! + (line === null ? ROW_PX : tallPx))
+  return starts
 }
 
 /** The row that has the keyboard focus. */

@@ -71,6 +71,30 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('a batch that is stuck says what is wrong with its endpoint, and its cancel names the requests', async () => {
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: { MODEL: 'broken' } } })
+    const requests = [1, 2, 3].map(n => ({ input: { n } }))
+    const { json: batch } = await ask(server, '/v2/picky/batch', { body: { name: 'night', requests } })
+    await ask(server, `/v2/picky/batch/${batch.id}/finalize`, { body: {} })
+    const { visitor, page } = await at('/batches')
+    const row = page.getByRole('row').filter({ hasText: 'night' })
+    await row.getByText('Workers crash').waitFor()
+    await row.getByText(/crashed|exited with code 1/).waitFor()
+    assert.equal(await row.getByRole('link', { name: 'picky' }).getAttribute('href'), '/endpoints/picky')
+    await row.getByText('night').click()
+    const drawer = page.getByRole('dialog').first()
+    await drawer.getByText('no such model: broken').first().waitFor()
+    await drawer.getByRole('link', { name: 'Open the endpoint' }).waitFor()
+    await drawer.getByRole('button', { name: 'Cancel the batch' }).click()
+    await page.getByText('3 waiting requests will be cancelled.').waitFor()
+    await page.getByRole('button', { name: 'Cancel 3 waiting requests' }).click()
+    await drawer.locator('.figure').getByText('cancelled').waitFor()
+    assert.equal(await page.getByText('Workers crash').count(), 0)
+    assert.deepEqual(await visitor.axe(), [])
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: {} } })
+    visitor.assertClean()
+  })
+
   test('webhooks of all endpoints have their receiver without its secrets, and are sent again', async () => {
     const { port } = receiver.address() as AddressInfo
     const webhook = `http://127.0.0.1:${port}/hook?token=secret`

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Endpoint, Template } from '../../console/client/api-types.d.ts'
 import { findUsers, secretReference } from '../../console/client/users.ts'
 import { limitText, quotaName, readLimits } from '../../console/pages/accounts/quota.ts'
-import { batchShares, batchState } from '../../console/pages/batches/batch-state.ts'
+import { batchShares, batchState, isStuck, waitingRequests } from '../../console/pages/batches/batch-state.ts'
 import { CALL, readLines, withLines } from '../../console/pages/batches/json-lines.ts'
 import { localTime, readInstant } from '../../console/pages/keys/expiry.ts'
 import { describeScope, draftFromScope, scopeFromDraft } from '../../console/pages/keys/scope.ts'
@@ -167,3 +167,11 @@ function counts(
 function state(...given: Parameters<typeof counts>): string {
   return batchState(counts(...given)).word
 }
+
+test('a batch is stuck while requests wait and none runs', () => {
+  const counts = { status: 'PENDING', requestTotal: 5, requestInProgress: 0, requestCompleted: 1, requestFailed: 1 }
+  const batch = counts as Parameters<typeof isStuck>[0]
+  assert.deepEqual([waitingRequests(batch), isStuck(batch)], [3, true])
+  assert.equal(isStuck({ ...batch, requestInProgress: 1 }), false)
+  for (const status of ['DRAFT', 'CANCELLED'] as const) assert.equal(isStuck({ ...batch, status }), false)
+})

@@ -11,8 +11,9 @@ import { Confirm } from '../../parts/dialog.tsx'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { type Action, Drawer, Part } from '../../parts/things.tsx'
+import { Why } from '../../parts/why.tsx'
 import { freshness, ResultBar } from './batch-parts.tsx'
-import { batchState, isDone } from './batch-state.ts'
+import { batchState, isDone, isStuck, waitingRequests } from './batch-state.ts'
 import { NewRequests } from './new-requests.tsx'
 
 /** Number of requests on a page: their outputs come with them. */
@@ -49,6 +50,7 @@ export function BatchDetail({
         {data => (
           <>
             <Numbers batch={data} />
+            {isStuck(data) ? <Stuck endpoint={endpoint} /> : null}
             <Requests batch={data} isWritable={isWritable} onChange={changed} />
           </>
         )}
@@ -57,8 +59,21 @@ export function BatchDetail({
   )
 }
 
+/** Reason why the endpoint of a batch runs nothing. */
+function Stuck({ endpoint }: { readonly endpoint: string }) {
+  return (
+    <>
+      <Why id={endpoint} />
+      <p>
+        <a href={`/endpoints/${endpoint}`}>Open the endpoint</a>
+      </p>
+    </>
+  )
+}
+
 function batchActions(batch: Batch, onChange: () => void): readonly Action[] {
-  const { id, endpointId: endpoint, name = '', status, requestTotal } = batch
+  const { id, endpointId: endpoint, name = '', status, requestTotal, requestInProgress } = batch
+  const waiting = waitingRequests(batch)
   const path = { endpoint, batch: id }
   const isDraft = status === 'DRAFT'
   const cancel: Action = [
@@ -66,7 +81,7 @@ function batchActions(batch: Batch, onChange: () => void): readonly Action[] {
     onClose => (
       <Confirm
         title={`Cancel ${name || id}?`}
-        action="Cancel the batch"
+        action={isDraft ? 'Cancel the batch' : `Cancel ${plural(waiting, 'waiting request')}`}
         onClose={onClose}
         onConfirm={async () => {
           await api('POST /v2/{endpoint}/batch/{batch}/cancel', { path })
@@ -76,7 +91,7 @@ function batchActions(batch: Batch, onChange: () => void): readonly Action[] {
         <p>
           {isDraft
             ? 'No request of the draft becomes a job.'
-            : 'Requests that wait are cancelled. Those that run finish, and results stay.'}
+            : `${plural(waiting, 'waiting request')} will be cancelled. Those that run finish (${count(requestInProgress)} now), and results stay.`}
         </p>
       </Confirm>
     ),
@@ -129,7 +144,7 @@ function batchActions(batch: Batch, onChange: () => void): readonly Action[] {
 function Numbers({ batch }: { readonly batch: Batch }) {
   const { id, createdAt, status, requestTotal, requestInProgress, requestCompleted, requestFailed } = batch
   const { tone, word } = batchState(batch)
-  const waiting = requestTotal - requestInProgress - requestCompleted - requestFailed
+  const waiting = waitingRequests(batch)
   return (
     <>
       <div class="figures">

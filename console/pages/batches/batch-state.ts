@@ -11,6 +11,17 @@ export function isDone({ status, requestTotal, requestCompleted, requestFailed }
   return status !== 'DRAFT' && requestCompleted + requestFailed >= requestTotal
 }
 
+/** Number of requests of a batch that wait for a worker. */
+export function waitingRequests({ requestTotal, requestInProgress, requestCompleted, requestFailed }: Counts): number {
+  return requestTotal - requestInProgress - requestCompleted - requestFailed
+}
+
+/** True if all requests that have not ended wait, so that the endpoint may say why. */
+export function isStuck(batch: Counts): boolean {
+  const { status, requestInProgress } = batch
+  return status !== 'DRAFT' && status !== 'CANCELLED' && requestInProgress === 0 && waitingRequests(batch) > 0
+}
+
 /** The state of a batch, as a word. */
 export function batchState(batch: Counts): { readonly tone: Tone; readonly word: string } {
   const { status, requestFailed, requestInProgress } = batch

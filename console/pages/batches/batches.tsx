@@ -1,14 +1,16 @@
 /** Batches of an endpoint: many requests that are submitted, run and read together. */
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useMemo, useState } from 'preact/hooks'
 import { api, queryString, request } from '../../client/api.ts'
 import type { Batch } from '../../client/api-types.d.ts'
+import { useOverview } from '../../client/overview.ts'
 import { useResource } from '../../client/resource.ts'
-import { mayUseJobs } from '../../client/session.ts'
+import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { changeTopic } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { count } from '../../format.ts'
 import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
+import { causeTitle, causeTone, sentence } from '../../parts/cause.ts'
 import { EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { Pager } from '../../parts/pager.tsx'
@@ -16,7 +18,7 @@ import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
 import { BatchDetail } from './batch-detail.tsx'
 import { freshness, Progress } from './batch-parts.tsx'
-import { batchState } from './batch-state.ts'
+import { batchState, isStuck } from './batch-state.ts'
 import { CALL } from './json-lines.ts'
 import { NewRequests } from './new-requests.tsx'
 
@@ -30,6 +32,26 @@ export function Batches() {
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
     </EndpointPage>
   )
+}
+
+/** Lines below batches of which no request runs: the reason that their endpoint has. */
+function useReasons(batches: readonly Batch[]): (batch: Batch) => ComponentChildren {
+  const isAnyStuck = batches.some(isStuck)
+  const { data } = useOverview(isAnyStuck && mayManage('read'))
+  return useMemo(() => {
+    const rows = new Map((data ?? []).flatMap(row => (row.attention === null ? [] : [[row.id, row]])))
+    return batch => {
+      const row = isStuck(batch) ? rows.get(batch.endpointId) : undefined
+      if (row?.why == null) return null
+      const { cause, summary } = row.why
+      return (
+        <span title={sentence(summary)}>
+          <State tone={causeTone(cause) === 'bad' ? 'bad' : 'wait'}>{causeTitle(cause)}</State>{' '}
+          <a href={`/endpoints/${row.id}`}>{row.name}</a>: {summary}
+        </span>
+      )
+    }
+  }, [data])
 }
 
 const COLUMNS: readonly Column<Batch>[] = [
@@ -66,6 +88,7 @@ function ListOfAll({ chooser }: { readonly chooser: ComponentChildren }) {
     ({ id }) => id,
     changeTopic(/^batch/),
   )
+  const reasons = useReasons(batches.data ?? [])
   const columns: readonly Column<Batch>[] = [
     { id: 'endpoint', title: 'Endpoint', cell: ({ endpointId }) => names.get(endpointId) ?? endpointId },
     ...COLUMNS,
@@ -82,6 +105,7 @@ function ListOfAll({ chooser }: { readonly chooser: ComponentChildren }) {
             rowKey={({ id }) => id}
             onOpen={({ id, endpointId }) => setQuery({ endpoint: endpointId, id }, { replace: false })}
             onEnd={batches.more}
+            line={reasons}
             empty={
               <Empty title="No batches yet">
                 <p>{PURPOSE} Choose an endpoint to make one.</p>
@@ -108,6 +132,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
     signal => api('GET /v2/{endpoint}/batch', { path: { endpoint }, query: { offset, limit: PAGE }, signal }),
     freshness(endpoint),
   )
+  const reasons = useReasons(batches.data?.batches ?? [])
   const opened = query.value.get('id')
   const open = (id: string) => setQuery({ endpoint, id }, { replace: false })
   return (
@@ -129,6 +154,7 @@ function List({ endpoint, chooser }: { readonly endpoint: string; readonly choos
               columns={COLUMNS}
               rowKey={({ id }) => id}
               onOpen={({ id }) => open(id)}
+              line={reasons}
               empty={
                 <Empty title="No batches yet">
                   <p>{PURPOSE}</p>
