@@ -33,6 +33,11 @@ export function workerSocket(dataDir: string): string {
   return join(dataDir, 'workers.sock')
 }
 
+/** The socket of a server for functions of apps, whose workers have a network of their own. */
+export function functionSocket(dataDir: string): string {
+  return join(dataDir, 'functions.sock')
+}
+
 /** Description of the last relay of a data directory; null without one. */
 export function readRelayInfo(dataDir: string): RelayInfo | null {
   let text: string

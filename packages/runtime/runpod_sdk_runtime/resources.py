@@ -1,6 +1,7 @@
 """The build of a deployed worker: its manifest, and the object that its resource names."""
 import importlib
 import json
+import sys
 from pathlib import Path
 
 MANIFEST = 'runpod_manifest.json'
@@ -29,6 +30,9 @@ def deployed_handle(app, name):
     entry = next((one for one in read_manifest(app).get('resources', []) if one.get('name') == name), None)
     if entry is None:
         raise LookupError(f'the build has no resource {name}')
+    # The present folder comes first, and an image of the user may have a module of the same name there.
+    if not Path(MANIFEST).is_file():
+        sys.path[:0] = [str(Path(app) / 'env'), str(app)]
     return find_handle(importlib.import_module(entry['module']), name)
 
 

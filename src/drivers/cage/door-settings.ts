@@ -15,6 +15,8 @@ export interface DoorSettings {
   readonly surface: { readonly host: string; readonly port: number } | null
   /** The socket of the worker surface. */
   readonly socket: string
+  /** Ports of loopback at which functions of apps find the server, and its socket for them; null for other workers. */
+  readonly functions: { readonly ports: readonly number[]; readonly socket: string } | null
   /** The ports that it may serve, and the sockets that lead to them. */
   readonly serves: readonly { readonly port: number; readonly path: string }[]
   /** The socket that is open for as long as the worker lives; null where its network has no outside. */

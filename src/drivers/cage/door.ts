@@ -2,14 +2,15 @@
  * The program that holds the network of one worker: `door.ts <settings as JSON> <command...>`. It runs in the worker's
  * network and outside its cage, so it reaches the sockets of the server, and the worker does not see it.
  *
- * Calls of the worker to the address in its environment go to the worker surface, and nowhere else. Requests of the
- * gateway come through a socket beside the worker's folder. It starts the worker when all of this is ready, and ends
- * as the worker ends.
+ * Calls of the worker to the address in its environment go to the worker surface, and nowhere else; those of a
+ * function of an app also to what clients call. Requests of the gateway come through a socket beside the worker's
+ * folder. It starts the worker when all of this is ready, and ends as the worker ends.
  */
 import { spawn } from 'node:child_process'
 import { closeSync, rmSync } from 'node:fs'
 import { connect, createServer, type Server, Socket } from 'node:net'
 import { constants } from 'node:os'
+import { joinSockets } from '../../disk/joined-sockets.ts'
 import { readOptional } from '../../disk/optional-files.ts'
 import { listenAtFile, shortSocketPath } from '../../disk/socket-file.ts'
 import { DOOR_PROGRAM, type DoorSettings, FILTER_FD, OPTIONS_FD, SERVER_FD } from './door-settings.ts'
@@ -22,26 +23,34 @@ const LISTEN_CHECK_MS = 50
 const TRIES = 30
 const PAUSE_MS = 100
 const LISTENING = '0A'
+const LOOPBACK = '127.0.0.1'
 
 const [settings = '{}', program = '', ...words] = process.argv.slice(2)
-const { surface, socket, serves, control } = JSON.parse(settings) as DoorSettings
+const { surface, socket, functions, serves, control } = JSON.parse(settings) as DoorSettings
 
 process.title = DOOR_PROGRAM
 // The worker gets the signal too, and this program ends with it.
 for (const name of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(name, () => {})
 
-if (surface !== null) await listenOn(createServer({ allowHalfOpen: true }, toSurface), surface)
+const functionPorts = functions?.ports ?? []
+// At a port for both, the socket of functions has the worker surface, too.
+if (surface !== null && !functionPorts.includes(surface.port)) await listenOn(leadingTo(socket), surface)
+// A port below 1024 cannot be had; the function is refused there.
+for (const port of functionPorts)
+  await listenOn(leadingTo(functions!.socket), { host: LOOPBACK, port }).catch(error => console.error(String(error)))
 for (const { port, path } of serves) void serve(port, path)
 if (control !== null) await outside(control)
 begin()
 
-/** A connection of the worker to the address in its environment. */
-function toSurface(inner: Socket): void {
-  void reach(() => connect({ path: shortSocketPath(socket), allowHalfOpen: true }), TRIES).then(
-    outer => coupled(inner, outer),
-    () => inner.destroy(),
-  )
-  inner.on('error', () => inner.destroy())
+/** Leads connections of the worker to a socket of the server. */
+function leadingTo(path: string): Server {
+  return createServer({ allowHalfOpen: true }, inner => {
+    void reach(() => connect({ path: shortSocketPath(path), allowHalfOpen: true }), TRIES).then(
+      outer => joinSockets(inner, outer),
+      () => inner.destroy(),
+    )
+    inner.on('error', () => inner.destroy())
+  })
 }
 
 /**
@@ -54,8 +63,8 @@ async function serve(port: number, path: string): Promise<void> {
     const refused = Promise.withResolvers<void>()
     const server = createServer({ allowHalfOpen: true, noDelay: true }, outer => {
       outer.on('error', () => outer.destroy())
-      void reach(() => connect({ host: '127.0.0.1', port, noDelay: true, allowHalfOpen: true }), 1).then(
-        inner => coupled(outer, inner),
+      void reach(() => connect({ host: LOOPBACK, port, noDelay: true, allowHalfOpen: true }), 1).then(
+        inner => joinSockets(outer, inner),
         () => {
           outer.destroy()
           refused.resolve()
@@ -114,21 +123,6 @@ async function reach(attempt: () => Socket, tries: number): Promise<Socket> {
     }
     await pause(PAUSE_MS)
   }
-}
-
-/** Joins two connections: each direction ends by itself, and a break of one side breaks the other. */
-function coupled(first: Socket, second: Socket): void {
-  for (const [source, target] of [
-    [first, second],
-    [second, first],
-  ] as const) {
-    source.on('error', () => {})
-    source.on('close', hadError => {
-      if (hadError || !source.readableEnded) target.destroy()
-    })
-    source.pipe(target)
-  }
-  if (first.destroyed) second.destroy()
 }
 
 function isListening(port: number): boolean {

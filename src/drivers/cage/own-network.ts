@@ -17,6 +17,8 @@ import { type LedNetwork, leadOutside, NAME_SERVER } from './outside.ts'
 /** Its heap is small, and no thread of it compiles. */
 const NODE_OPTIONS = ['--max-old-space-size=64', '--max-semi-space-size=1', '--v8-pool-size=0']
 const MAX_READY_BYTES = 32
+/** Names that lead to loopback wherever they are asked for. */
+const LOOPBACK_NAME = /^(?:127\.0\.0\.1|localhost|.{1,200}\.localhost)$/
 
 /** A worker to start in a network of its own. */
 export interface NetworkedWorker {
@@ -52,6 +54,8 @@ export class OwnNetwork {
     readonly nodePath: string
     /** The socket of the worker surface. */
     readonly socket: string
+    /** The socket of what functions of apps call. */
+    readonly functionSocket: string
     /** True where it leads to the outside. */
     readonly open: boolean
     readonly clock: Clock
@@ -66,14 +70,16 @@ export class OwnNetwork {
 
   /** Prepares the start of a worker in a network of its own. */
   prepare({ worker, folder, ports, env, command }: NetworkedWorker): PreparedNetwork {
-    const { bwrap, nodePath, socket, open, clock } = this.#options
+    const { bwrap, nodePath, socket, functionSocket, open, clock } = this.#options
     const { surface, env: redirectedEnv } = redirectCalls(env)
+    const functionPorts = loopbackPorts(env)
     const served = ports === null ? [] : [...new Set([ports.port, ports.healthPort])]
     const control = open ? join(folder, 'network') : null
     const settings: DoorSettings = {
       surface,
       socket,
       control,
+      functions: functionPorts.length === 0 ? null : { ports: functionPorts, socket: functionSocket },
       serves: served.map(port => ({ port, path: servedSocket(folder, port) })),
     }
     const door = [nodePath, ...NODE_OPTIONS, programFile('drivers/cage/door'), JSON.stringify(settings)]
@@ -122,6 +128,19 @@ function redirectCalls(
     value.startsWith(serverUrl) ? `${loopbackUrl}${value.slice(serverUrl.length)}` : name === 'NO_PROXY' ? host : value,
   ])
   return { surface: { host, port }, env: Object.fromEntries(entries) }
+}
+
+/**
+ * The ports of this machine at which a function of an app finds the server. One at another name is outside: it is
+ * reached where that is.
+ */
+function loopbackPorts({ RUNPOD_API_BASE_URL: api, RUNPOD_ENDPOINT_BASE_URL: jobs }: PreparedNetwork['env']): number[] {
+  const ports = [api, jobs].flatMap(text => {
+    const url = URL.parse(text ?? '')
+    if (url === null || !LOOPBACK_NAME.test(url.hostname)) return []
+    return [Number(url.port || (url.protocol === 'https:' ? 443 : 80))]
+  })
+  return [...new Set(ports)]
 }
 
 function writeResolver(folder: string): string {

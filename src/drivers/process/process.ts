@@ -308,6 +308,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
     const runtime = await this.#runtimes.commandFor(spec, join(this.#workerFolder(spec.workerId), 'app'), watch)
     const purpose = spec.serves === null ? 'jobs' : 'requests'
     const command = runtime?.command ?? (await resolveCommand(spec.image, spec.args, this.#options, purpose))
+    const parts = runtime ?? (await this.#runtimes.partsFor(spec))
     const refusal = spec.volume === null ? null : accessRefusal(spec.volume.path)
     if (refusal !== null) throw refusal
     const isLive = runtime?.isLive === true
@@ -323,7 +324,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
       const places = { hostEnv, home, tmp, pythonFolder: command.pythonFolder, modelCache, cache: cache.path }
       const baseEnvironment = buildEnvironment(spec, places)
       const packageVariables = await givenPackage(command, workerPackage, baseEnvironment)
-      const environment = { ...baseEnvironment, ...packageVariables, ...runtime?.variables(cache.path) }
+      const environment = { ...baseEnvironment, ...packageVariables, ...parts?.variables(cache.path) }
       const program = await findProgram(command, environment.PATH ?? '')
       // All that is in a cage ends with it.
       const marker = this.#options.cage === null ? this.#options.marker : null
@@ -365,7 +366,7 @@ export class ProcessDriver extends WorkerRunner<Running> implements Driver {
         working: working.path,
         isPrivate,
         cache,
-        readable: [packageVariables === null ? null : workerPackage, ...(runtime?.readable ?? [])].filter(
+        readable: [packageVariables === null ? null : workerPackage, ...(parts?.readable ?? [])].filter(
           path => path !== null,
         ),
       })

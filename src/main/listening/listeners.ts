@@ -13,11 +13,12 @@ import { connectEngine } from '../../drivers/docker/engine/connection.ts'
 import { BridgeNetwork } from '../../drivers/docker/network.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
 import type { ThreadChannel } from '../../gateway/threads/messages.ts'
-import { workerSocket } from '../../relay/relay-file.ts'
+import { functionSocket, workerSocket } from '../../relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
 import { ContainerAddress } from '../../server/container-address.ts'
 import { formatOrigin, type Listener, type ListenOptions, listen } from '../../server/listener.ts'
 import type { Mount } from '../../server/mount.ts'
+import { withPassage } from '../../server/passage.ts'
 import { PassedRequests } from '../../server/passed-requests.ts'
 import { sharedAddresses } from '../../server/shares.ts'
 import { redirectToHttps } from '../../server/stand-in.ts'
@@ -61,6 +62,27 @@ export async function openWorkerSocket(
 }
 
 const NO_SOCKET = 'workers in networks of their own cannot call the server'
+const NO_FUNCTION_SOCKET = 'functions of apps in networks of their own cannot call others'
+
+/**
+ * Listens for functions of apps, whose workers have networks of their own: the addresses of clients without pages,
+ * uploads and files. The key decides as there. Null where no worker has such a network.
+ */
+async function listenForFunctions(
+  front: Front,
+  { workerSandbox, workerNetwork, dataDir }: Config,
+  options: ListenOptions,
+  log: Log,
+): Promise<Listener | null> {
+  if (workerSandbox === 'off' || workerNetwork === 'shared') return null
+  try {
+    const listener = await listen(front.fetch(OF_FUNCTIONS), { ...options, host: '127.0.0.1', port: 0 })
+    return await withPassage(listener, functionSocket(dataDir), options.maxConnections)
+  } catch (error) {
+    log.warn({ problem: String(error), consequence: NO_FUNCTION_SOCKET }, 'workers.unreachable')
+    return null
+  }
+}
 
 /** Minimum interval between log lines about too many connections. */
 const FULL_LOG_MS = 60_000
@@ -69,6 +91,8 @@ const FULL_LOG_MS = 60_000
 const ADMIN_CONNECTIONS = 1_000
 /** The surfaces of the public listener where management has one of its own. */
 const PUBLIC: readonly SurfaceName[] = ['jobs', 'openai', 'worker', 's3']
+/** The surfaces for functions of apps; that of workers, too, where both have one address. */
+const OF_FUNCTIONS: readonly SurfaceName[] = ['jobs', 'rest', 'graphql', 'worker']
 /** The surfaces of that one; the job operations too, so that commands need one address. */
 const ADMIN: readonly SurfaceName[] = ['rest', 'restV1', 'graphql', 'jobs', 'openai', 'uploads', 'ops', 'console']
 
@@ -154,6 +178,9 @@ export async function bind(
     const atPods = podListener(config)
     const ofPods = { maxConnections, opening, standIn: () => standIn('workers') }
     const pods = atPods === null ? null : await also(['worker'], { ...atPods, ...ofPods }, '--kubernetes-worker-port')
+    const ofFunctions = { ...ofOpen, limits: {}, trusts: () => false, maxConnections: most, host, port, mount }
+    const functions = await listenForFunctions(front, config, ofFunctions, log)
+    if (functions !== null) opened.push(functions)
     // Calls of the relay need no way through another thread.
     const isApart = certificate !== null || threads !== null
     const ofWorkers = isApart ? await listenForWorkers(front, config, opening) : null

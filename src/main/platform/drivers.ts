@@ -28,7 +28,7 @@ import type { Leader } from '../../ports/leader.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
-import { workerSocket } from '../../relay/relay-file.ts'
+import { functionSocket, workerSocket } from '../../relay/relay-file.ts'
 import type { ContainerAddress } from '../../server/container-address.ts'
 import { trustBundleFile } from '../../system/certificates/trust-bundle.ts'
 import { systemClock } from '../../system/clock.ts'
@@ -215,6 +215,7 @@ function networkFor(
     nodePath: process.execPath,
     clock: systemClock,
     socket: workerSocket(dataDir),
+    functionSocket: functionSocket(dataDir),
     open,
   })
   const text = open ? 'in networks of their own that lead to the outside' : 'in networks that lead to this server alone'

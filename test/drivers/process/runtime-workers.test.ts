@@ -113,6 +113,21 @@ describe('a worker of an app', { timeout: patient(60_000) }, () => {
     assert.deepEqual([chosen.PYTHONDONTWRITEBYTECODE, chosen.PYTHONPYCACHEPREFIX], [undefined, '/mine'])
   })
 
+  test('in a folder of its user finds the runtime, the packages of its build and their place', async () => {
+    const hostEnv = { ...machine.options.hostEnv, PATH: programs }
+    const runtime = { runtime: '/opt/runtime', environments: folder }
+    const commands = new RuntimeCommands({ runtime, hostEnv, clock: machine.options.clock })
+    const path = await build()
+    const env = { FLASH_RESOURCE_NAME: 'hello', PYTHONPATH: '/mine' }
+    const own = machine.spec('', { build: { id: 'b1', folder: path }, env })
+    const parts = await commands.partsFor(own)
+    assert.deepEqual(parts?.readable, ['/opt/runtime', path])
+    const variables = parts?.variables('/cache')
+    assert.equal(variables?.PYTHONPATH, `/opt/runtime:${path}/env:/mine`)
+    assert.equal(variables?.RUNPOD_PREBUILT_APP_DIR, path)
+    assert.equal(await commands.partsFor(machine.spec('', { env: {} })), null, 'a worker of no app')
+  })
+
   test('reads the certificates of the server in a cage, which shows nothing else of the data directory', async () => {
     await python('3.11', join(programs, 'python3.11'))
     const hostEnv = { ...machine.options.hostEnv, PATH: programs }

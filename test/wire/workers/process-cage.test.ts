@@ -169,7 +169,8 @@ for (const [name, isOwn, lack] of [
       const { bwrap, filter } = trial
       const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
       const socket = join(machine.folder, 'workers.sock')
-      const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, open: true }
+      const functionSocket = join(machine.folder, 'functions.sock')
+      const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, functionSocket, open: true }
       const given = {
         readable: [],
         writable: [],
