@@ -25,6 +25,7 @@ export function endpointBody(endpoint: Endpoint, template: Template, addresses: 
     requestUrls: requestUrls(endpoint, template, addresses),
     ...(type === 'LOAD_BALANCER' ? { browserUrl: browserUrl(addresses, endpoint), domain } : {}),
     workers: workersBody(endpoint),
+    ...(endpoint.workersMax > 0 || endpoint.pausedFrom === null ? {} : { pausedFrom: endpoint.pausedFrom }),
     scaling: scalingBody(endpoint),
     ...others,
     timeout,

@@ -20,6 +20,7 @@ import {
   type TableValues,
   tableDefaults,
 } from './field.ts'
+import type { WorkerRange } from './pause.ts'
 import { cudaProblems, type Environment, envProblems, isSameEnv } from './template.ts'
 
 /** `QUEUE` runs jobs, `LOAD_BALANCER` passes requests through. GraphQL calls them QB and LB. */
@@ -128,6 +129,8 @@ export const ENDPOINT_FIELDS = {
   flashEnvironmentId: immediate<string | null>(null),
   /** True for a task: one worker, which runs once, and is no endpoint for clients; see task.ts. */
   runsOnce: immediate<boolean>(false),
+  /** The numbers of workers before a pause; see pause.ts. Set by the server alone. */
+  pausedFrom: immediate<WorkerRange | null>(null),
   /** Variables of this endpoint alone; they win over the template's. A release lists each variable. */
   env: released<Environment>({}, null, { audited: 'names', check: envProblems }),
 } satisfies FieldTable

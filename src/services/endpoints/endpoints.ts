@@ -7,6 +7,7 @@ import {
   typeChangeProblem,
   workersMustSee,
 } from '../../core/endpoints/endpoint.ts'
+import { pausedFrom } from '../../core/endpoints/pause.ts'
 import { canaryProblem } from '../../core/endpoints/rollout-facts.ts'
 import { savedEnv, servingChangeProblems } from '../../core/endpoints/saved-env.ts'
 import {
@@ -173,7 +174,8 @@ export class Endpoints {
     // The same variables stay where they are, some at the endpoint and some in its template.
     const isEnvKept = newFields.env === undefined && isSameEnv(templateFields.env ?? {}, savedEnv(old, oldTemplate))
     const content: Partial<TemplateInput> = isEnvKept ? omitted(templateFields, 'env') : templateFields
-    const config = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...newFields })
+    const wanted = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...newFields })
+    const config = { ...wanted, pausedFrom: pausedFrom(old, wanted) }
     const isLinked = config.templateId !== old.templateId
     const linked = isLinked ? await templates.find(owner, config.templateId) : oldTemplate
     const ownTemplate = await this.#changedTemplate(oldTemplate, config.name, content)

@@ -188,6 +188,10 @@ export const EndpointBody = z
     gpu: GpuShown.nullable().optional(),
     cpu: z.array(CpuShown).min(1).optional(),
     workers: WorkersShown,
+    pausedFrom: z
+      .object({ min: z.int().min(0), max: z.int().min(1) })
+      .optional()
+      .openapi({ description: 'the numbers of workers before workers.max became 0, while it is 0' }),
     scaling: Scaling,
     ...others,
     timeout,
