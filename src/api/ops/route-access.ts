@@ -27,6 +27,7 @@ export const OPS_ROUTES = {
   'GET /ops/batches': { needs: 'jobs', operation: 'listAllBatches' },
   'GET /ops/webhooks': { needs: 'jobs', operation: 'listAllWebhooks' },
   'GET /ops/events': { needs: 'read', operation: 'listEvents' },
+  'GET /ops/ready-workers': { needs: 'read', operation: 'listReadyWorkers' },
   'GET /ops/logs/:id': { needs: 'read', operation: 'readLogs' },
   'GET /ops/client': { needs: 'read', operation: 'readClientVariables' },
   'GET /ops/models': { needs: 'operator', operation: 'listModels' },

@@ -1,5 +1,6 @@
 import { Hono, type HonoRequest } from 'hono'
 import type { Caller } from '../../core/accounts/permission.ts'
+import { READY_WORKERS } from '../../core/endpoints/ready-workers.ts'
 import { AppError, invalidRequest, toAppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId } from '../../core/ids.ts'
 import { batchView } from '../../core/jobs/batch.ts'
@@ -92,6 +93,10 @@ export function opsSurface(parts: ApiParts): Surface {
     return jsonText(JSON.stringify(await watchView(parts.workers, caller, only, parts.ports.clock.now())))
   })
   addRoute(app, access, 'GET /ops/events', async (call, caller) => eventList(parts, caller, call.req))
+  addRoute(app, access, 'GET /ops/ready-workers', async () => {
+    const workers = Object.entries(READY_WORKERS).map(([name, worker]) => ({ name, ...worker }))
+    return jsonText(JSON.stringify({ workers }))
+  })
   addRoute(app, access, 'GET /ops/client', async () => {
     const { addresses } = parts
     return jsonText(JSON.stringify({ variables: clientVariables(addresses, addresses.clientTrust ?? null) }))
