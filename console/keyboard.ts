@@ -13,6 +13,8 @@ export const PAGES_BY_KEY: readonly { readonly key: string; readonly path: strin
   { key: 'h', path: '/', title: 'Home' },
   { key: 'e', path: '/endpoints', title: 'Endpoints' },
   { key: 'f', path: '/apps', title: 'Apps' },
+  { key: 'c', path: '/tasks', title: 'Tasks' },
+  { key: 'o', path: '/models', title: 'Models' },
   { key: 'p', path: '/playground', title: 'Playground' },
   { key: 'j', path: '/jobs', title: 'Jobs' },
   { key: 'b', path: '/batches', title: 'Batches' },

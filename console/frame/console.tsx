@@ -88,13 +88,27 @@ function Frame() {
 }
 
 const GROUPS: readonly { readonly title: string | null; readonly paths: readonly string[] }[] = [
-  { title: null, paths: ['/', '/endpoints', '/apps', '/playground', '/jobs', '/batches', '/webhooks', '/events'] },
+  {
+    title: null,
+    paths: [
+      '/',
+      '/endpoints',
+      '/apps',
+      '/tasks',
+      '/models',
+      '/playground',
+      '/jobs',
+      '/batches',
+      '/webhooks',
+      '/events',
+    ],
+  },
   { title: 'Workers run on', paths: ['/machine', '/templates', '/secrets', '/registries', '/volumes'] },
   { title: 'Account', paths: ['/usage', '/alerts', '/keys', '/accounts', '/audit'] },
 ]
 
 /** Pages for keys that have rights on jobs only. */
-const OF_JOBS = new Set(['/', '/playground', '/jobs', '/batches', '/webhooks'])
+const OF_JOBS = new Set(['/', '/models', '/playground', '/jobs', '/batches', '/webhooks'])
 /** Pages that only the operator's keys may read. */
 const OF_OPERATOR = new Set(['/machine', '/accounts', '/audit'])
 
@@ -106,8 +120,17 @@ function Side({ isShown }: { readonly isShown: boolean }) {
     signal => api('GET /v2/account/apps', { query: { limit: 1 }, signal }),
     { on: appTopic },
   ).data?.apps
-  // Most accounts have none, and then no need of the page.
-  const isListed = (of: string) => isForKey(of) && (of !== '/apps' || at === of || (apps?.length ?? 0) > 0)
+  const tasks = useResource(
+    mayManage('read') ? 'any task' : null,
+    signal => api('GET /v2/pods', { query: { limit: 1 }, signal }),
+    { on: event => event.type.startsWith('endpoint.') },
+  ).data?.pods
+  // Most accounts have none of these, and then no need of their pages.
+  const counts: Readonly<Record<string, number | undefined>> = {
+    '/apps': apps?.length ?? 0,
+    '/tasks': tasks?.length ?? 0,
+  }
+  const isListed = (of: string) => isForKey(of) && (at === of || counts[of] !== 0)
   const isCurrent = (of: string) => (of === '/' ? at === '/' : at === of || at.startsWith(`${of}/`))
   return (
     <aside class={`side${isShown ? ' shown' : ''}`} aria-label="Runyard">

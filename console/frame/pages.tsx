@@ -15,10 +15,12 @@ const Jobs = later(() => import('../pages/work-pages.ts').then(pages => pages.Jo
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
 const LoginPage = later(() => import('../pages/account-pages.ts').then(pages => pages.LoginPage))
 const Machine = later(() => import('../pages/work-pages.ts').then(pages => pages.Machine))
+const Models = later(() => import('../pages/watch-pages.ts').then(pages => pages.Models))
 const NewEndpoint = later(() => import('../pages/account-pages.ts').then(pages => pages.NewEndpoint))
 const Playground = later(() => import('../pages/playground/playground.tsx').then(pages => pages.Playground))
 const Registries = later(() => import('../pages/account-pages.ts').then(pages => pages.Registries))
 const Secrets = later(() => import('../pages/account-pages.ts').then(pages => pages.Secrets))
+const Tasks = later(() => import('../pages/watch-pages.ts').then(pages => pages.Tasks))
 const Templates = later(() => import('../pages/account-pages.ts').then(pages => pages.Templates))
 const Usage = later(() => import('../pages/chart-pages.ts').then(pages => pages.Usage))
 const Volumes = later(() => import('../pages/account-pages.ts').then(pages => pages.Volumes))
@@ -48,6 +50,8 @@ export const PAGES: readonly Route[] = [
   route('/registries', Registries),
   route('/volumes', Volumes),
   route('/apps', Apps),
+  route('/tasks', Tasks),
+  route('/models', Models),
   route('/playground', Playground),
   route('/jobs', Jobs),
   route('/batches', Batches),

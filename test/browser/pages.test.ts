@@ -16,7 +16,7 @@ const ENDPOINT_TABS = ['', '/requests', '/metrics', '/logs', '/workers', '/relea
 const PAGES = [
   ...['/', '/endpoints', '/endpoints/new', '/machine', '/templates', '/secrets', '/registries', '/volumes'],
   ...['/batches?endpoint=hellonode', '/webhooks?endpoint=hellonode', '/keys', '/accounts', '/usage', '/no-such-page'],
-  ...['/playground', '/alerts', '/apps', '/jobs', '/webhooks', '/events', '/audit'],
+  ...['/playground', '/alerts', '/apps', '/jobs', '/webhooks', '/events', '/audit', '/models', '/tasks'],
   ...ENDPOINT_TABS.map(tab => `/endpoints/hellonode${tab}`),
 ]
 

@@ -79,7 +79,7 @@ const PAGES = 10
 /** Names of endpoints by their ids; null until they were read. */
 type Names = ReadonlyMap<string, string> | null
 
-/** The names of the existing endpoints. */
+/** The names of the existing endpoints and tasks. */
 function useNames(): Names {
   const endpoints = useResource(
     'endpoint names',
@@ -95,6 +95,9 @@ function useNames(): Names {
         if (pagination.nextCursor === null) break
         cursor = pagination.nextCursor
       }
+      // Ended tasks are kept for a day, so one page has all but those of the busiest accounts.
+      for (const { id, name } of (await api('GET /v2/pods', { query: { limit: 1_000 }, signal })).pods)
+        names.set(id, name)
       return names
     },
     { on: changeTopic(/Endpoint$/) },
