@@ -91,6 +91,41 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 
+  test('a key is replaced by one with the same rights and limits; the old one goes on for the chosen time', async () => {
+    const limits = { requestsPerMinute: 77, tokensPerMinute: null, tokensPerDay: null }
+    const scope = { type: 'restricted', management: 'none', jobs: { hellonode: 'write' } }
+    const { json: old } = await ask(server, '/v2/account/keys', { body: { name: 'ci', scope, limits } })
+    const visitor = await signedIn('/keys')
+    const { page } = visitor
+    const table = page.getByRole('table', { name: 'Keys', exact: true })
+    const rotate = async (name: string, overlap: string) => {
+      await table.getByText(name, { exact: true }).click()
+      await page.getByRole('dialog', { name, exact: true }).getByRole('button', { name: 'Rotate' }).click()
+      const form = page.getByRole('dialog', { name: `Rotate the key ${name}` })
+      await form.getByLabel('The old key').selectOption(overlap)
+      await form.getByRole('button', { name: 'Create the new key' }).click()
+      return takenKey(page, 'The new key')
+    }
+    const works = async (apiKey: string) => {
+      const { status } = await ask({ url: server.url, apiKey }, '/v2/hellonode/health')
+      return status === 200
+    }
+    const next = await rotate('ci', 'works for a day')
+    await table.getByText('ci (replaced)').waitFor()
+    assert.deepEqual([await works(old.key), await works(next)], [true, true])
+    const { keys } = (await ask(server, '/v2/account/keys')).json
+    const { limits: nextLimits, scope: nextScope } = keys.find((key: { name: string }) => key.name === 'ci')
+    assert.deepEqual([nextLimits, nextScope], [limits, scope])
+    const { expiresAt } = keys.find((key: { name: string }) => key.name === 'ci (replaced)')
+    assert.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 86_400_000) < 600_000, expiresAt)
+    await page.reload()
+    await table.getByText('ci', { exact: true }).waitFor()
+    assert.equal((await page.content()).includes(next), false)
+    const last = await rotate('ci', 'ends at once')
+    assert.deepEqual([await works(next), await works(last)], [false, true])
+    visitor.assertClean()
+  })
+
   test('a receiver of alerts is made, tried, and shows whether it took the test; its address is never shown whole', async () => {
     const calls: string[] = []
     const hook = createServer((request, response) => {

@@ -14,6 +14,7 @@ import { type Action, closeRow, Drawer, ResourcePage, ShownOnce } from '../../pa
 import { EndpointKeys } from './endpoint-keys.tsx'
 import { KeyForm } from './key-form.tsx'
 import { LastUsed } from './last-used.tsx'
+import { RotateKey } from './rotate-key.tsx'
 import { describeScope } from './scope.ts'
 import { SshKeys } from './ssh-keys.tsx'
 
@@ -42,7 +43,7 @@ export function Keys() {
           }}
         />
       )}
-      detail={key => <Detail of={key} endpointName={endpointName} onChange={keys.reload} />}
+      detail={key => <Detail of={key} endpointName={endpointName} onChange={keys.reload} onMade={setNewKey} />}
     >
       <EndpointKeys endpointName={endpointName} onMade={setNewKey} />
       <SshKeys />
@@ -78,9 +79,16 @@ function Expiration({ of: { expiresAt } }: { readonly of: ApiKey }) {
   return <span title={dateTime(expiresAt)}>{leftMs > 0 ? `in ${duration(leftMs)}` : dateTime(expiresAt)}</span>
 }
 
-function KeyState({ of: { disabled, expiresAt } }: { readonly of: ApiKey }) {
-  const isOver = expiresAt !== null && instant(expiresAt) <= now.value
-  if (disabled || isOver) return <State tone="off">{disabled ? 'disabled' : 'ended'}</State>
+/** Actions on a key that works. */
+const OF_WORKING = new Set(['Disable', 'Rotate'])
+
+function isOver({ expiresAt }: ApiKey): boolean {
+  return expiresAt !== null && instant(expiresAt) <= now.value
+}
+
+function KeyState({ of }: { readonly of: ApiKey }) {
+  const { disabled } = of
+  if (disabled || isOver(of)) return <State tone="off">{disabled ? 'disabled' : 'ended'}</State>
   return <State tone="good">works</State>
 }
 
@@ -88,13 +96,17 @@ function Detail({
   of,
   endpointName,
   onChange,
+  onMade,
 }: {
   readonly of: ApiKey
   readonly endpointName: EndpointName
   readonly onChange: () => void
+  /** Receives a new key, which is shown once. */
+  readonly onMade: (key: string) => void
 }) {
   const { id, name, hint, scope, disabled, exempt, createdAt } = of
   const isOwn = id === who.value?.keyId
+  const works = !disabled && !isOver(of)
   const path = { id }
   const setDisabled = async (isDisabled: boolean) => {
     await api('PATCH /v2/account/keys/{id}', { path, body: { disabled: isDisabled } })
@@ -145,6 +157,20 @@ function Detail({
         </Confirm>
       ),
     ],
+    [
+      'Rotate',
+      onClose => (
+        <RotateKey
+          of={of}
+          onClose={onClose}
+          onDone={key => {
+            closeRow()
+            onMade(key)
+            onChange()
+          }}
+        />
+      ),
+    ],
     ['Change name, rights or expiry', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
   ]
   return (
@@ -160,7 +186,7 @@ function Detail({
         ['Limits on requests', exempt ? 'not counted' : 'counted'],
         ['Id', <code>{id}</code>],
       ]}
-      actions={mayManage('write') ? actions.filter(([title]) => !disabled || title !== 'Disable') : []}
+      actions={mayManage('write') ? actions.filter(([title]) => works || !OF_WORKING.has(title)) : []}
     >
       {isOwn ? <p class="notice drawer-part">You are signed in with this key.</p> : null}
       {disabled && mayManage('write') ? (

@@ -1,0 +1,71 @@
+/** Replaces a key: a new one with the same rights and limits, and an end of the old one. */
+import { api } from '../../client/api.ts'
+import type { ApiKey } from '../../client/api-types.d.ts'
+import { who } from '../../client/session.ts'
+import { useEndpoints } from '../../client/uses.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Ask } from '../../parts/ask.tsx'
+import { serverNow } from '../../server-clock.ts'
+import { createdText, OVERLAPS, oldKeyEnd, replacedName } from './rotation.ts'
+import { draftFromScope, scopeFromDraft } from './scope.ts'
+
+/** The form. */
+export function RotateKey({
+  of,
+  onClose,
+  onDone,
+}: {
+  readonly of: ApiKey
+  readonly onClose: () => void
+  /** Called with the new key. */
+  readonly onDone: (key: string) => void
+}) {
+  const endpoints = useEndpoints().data
+  const isOwn = of.id === who.value?.keyId
+  // A session ends with its key, and nobody could read the new one.
+  const options = isOwn ? OVERLAPS.filter(([value]) => value !== '0') : OVERLAPS
+  return (
+    <Ask
+      title={`Rotate the key ${of.name}`}
+      action="Create the new key"
+      asked={[
+        {
+          name: 'overlap',
+          label: 'The old key',
+          value: isOwn ? '3600000' : '86400000',
+          options,
+          hint: 'Long enough for all programs to get the new one.',
+        },
+      ]}
+      isReady={endpoints !== null}
+      note={
+        <p>
+          The new key has the same name, rights and limits, and is shown once.
+          {isOwn ? ' You are signed in with the old one: sign in again with the new one.' : ''}
+        </p>
+      }
+      act={async ({ overlap }) => {
+        const scope = scopeFromDraft(draftFromScope(of.scope), id => endpoints?.some(one => one.id === id) === true)
+        const { name, expiresAt, exempt, limits } = of
+        const created = await api('POST /v2/account/keys', {
+          body: { name, scope, expiresAt, limits, ...(exempt ? { exempt } : {}) },
+        })
+        try {
+          await endOldKey(of, Number(overlap))
+        } catch (error) {
+          announce(`The old key still works: ${(error as Error).message}`, 'problem')
+        }
+        onDone(createdText(created))
+      }}
+      onClose={onClose}
+    />
+  )
+}
+
+async function endOldKey({ id, name, expiresAt }: ApiKey, overlapMs: number): Promise<void> {
+  if (overlapMs === 0) await api('DELETE /v2/account/keys/{id}', { path: { id } })
+  else {
+    const body = { name: replacedName(name), expiresAt: oldKeyEnd(expiresAt, serverNow() + overlapMs) }
+    await api('PATCH /v2/account/keys/{id}', { path: { id }, body })
+  }
+}
