@@ -126,6 +126,60 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 
+  test('an endpoint is paused, goes on with the workers that it had, and is copied without its secrets', async () => {
+    await ask(server, '/v2/account/secrets', { body: { name: 'copied', value: 'never shown' } })
+    const { json } = await ask(server, '/v2/serverless', {
+      body: {
+        name: 'original',
+        type: 'QUEUE',
+        image: `dir:${root}/test/browser/fixtures/gated`,
+        env: { GREETING: '{{ RUNPOD_SECRET_copied }}' },
+        cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
+        scaling: { type: 'QUEUE_DELAY', queueDelay: 4 },
+        workers: { min: 0, max: 5, idleTimeout: 77 },
+      },
+    })
+    const max = async () => (await ask(server, `/v2/serverless/${json.id}`)).json.workers.max
+    const visitor = await signedIn(`/endpoints/${json.id}`)
+    const { page } = visitor
+    await page.getByRole('button', { name: 'Pause' }).click()
+    const asked = page.getByRole('dialog', { name: 'Pause original?' })
+    await asked.getByText('allows 5 workers again').waitFor()
+    await asked.getByRole('button', { name: 'Pause the endpoint' }).click()
+    await page.getByRole('button', { name: 'Resume' }).waitFor()
+    assert.equal(await max(), 0)
+    await page.reload()
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await page.getByText('original may have 5 workers again').waitFor()
+    await page.getByRole('button', { name: 'Pause' }).waitFor()
+    assert.equal(await max(), 5)
+    await page.getByRole('link', { name: 'Duplicate' }).click()
+    await page.getByText('The form has the configuration of original').waitFor()
+    assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'original copy')
+    assert.equal(await page.getByLabel('Idle timeout, seconds').inputValue(), '77')
+    assert.match(await page.getByLabel('Value of GREETING').inputValue(), /RUNPOD_SECRET_copied/)
+    assert.equal((await page.content()).includes('never shown'), false)
+    await page.getByRole('button', { name: 'Create endpoint' }).click()
+    await page.getByRole('heading', { level: 1, name: 'original copy' }).waitFor()
+    visitor.assertClean()
+  })
+
+  test('a ready worker fills the form of a new endpoint, and says what the machine lacks for it', async () => {
+    const visitor = await signedIn('/endpoints/new')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'A ready worker' }).click()
+    const choice = page.getByLabel('Ready worker')
+    await choice.selectOption({ label: "vLLM: Language models, with OpenAI's API" })
+    assert.equal(await page.getByLabel('Name', { exact: true }).inputValue(), 'vllm')
+    assert.match(await page.getByLabel('Image', { exact: true }).inputValue(), /worker-v1-vllm:/)
+    assert.equal(await page.getByLabel('Value of MAX_MODEL_LEN').inputValue(), '8192')
+    await page.getByText('vLLM needs a GPU with 16 GB, and this machine has none').waitFor()
+    await page.getByText('Its variables').click()
+    await page.getByText('Hugging Face token for models with a license').waitFor()
+    assert.deepEqual(await visitor.axe(), [])
+    visitor.assertClean()
+  })
+
   test('a receiver of alerts is made, tried, and shows whether it took the test; its address is never shown whole', async () => {
     const calls: string[] = []
     const hook = createServer((request, response) => {

@@ -1,12 +1,15 @@
 /** One endpoint: its figures, and tabs that have addresses of their own. */
 import type { ComponentType } from 'preact'
+import { useState } from 'preact/hooks'
 import { api } from '../../client/api.ts'
 import type { Endpoint } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { endpointTopic } from '../../client/topics.ts'
-import { count } from '../../format.ts'
-import { Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
+import { count, plural } from '../../format.ts'
+import { announce } from '../../parts/announce.tsx'
+import { Button, Figure, Loaded, PageHead, Tabs } from '../../parts/basic.tsx'
+import { Confirm } from '../../parts/dialog.tsx'
 import { later } from '../../parts/later.tsx'
 import { Overview } from './overview/overview.tsx'
 
@@ -51,7 +54,9 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
             <a href="/endpoints">Endpoints</a> / <code>{id}</code>
           </p>
         }
-      />
+      >
+        {endpoint.data !== null && mayManage('write') ? <Actions of={endpoint.data} /> : null}
+      </PageHead>
       <Figures id={id} />
       <Tabs
         label="Endpoint"
@@ -61,6 +66,41 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
         }))}
       />
       <Loaded of={endpoint}>{data => <shownTab.tab key={id} endpoint={data} />}</Loaded>
+    </>
+  )
+}
+
+function Actions({ of }: { readonly of: Endpoint }) {
+  const [isAsked, setAsked] = useState(false)
+  const { id, name, type, workers, pausedFrom } = of
+  const isPaused = workers.max === 0
+  const saveWorkers = (range: { readonly min: number; readonly max: number }) =>
+    api('PATCH /v2/serverless/{id}', { path: { id }, body: { workers: range } })
+  const resume = async () => {
+    const range = pausedFrom ?? { min: 0, max: 1 }
+    await saveWorkers(range)
+    announce(`${name} may have ${plural(range.max, 'worker')} again`)
+  }
+  return (
+    <>
+      <a class="button" href={`/endpoints/new?from=${encodeURIComponent(id)}`}>
+        Duplicate
+      </a>
+      <Button onPress={isPaused ? resume : () => setAsked(true)}>{isPaused ? 'Resume' : 'Pause'}</Button>
+      {isAsked ? (
+        <Confirm
+          title={`Pause ${name}?`}
+          action="Pause the endpoint"
+          onConfirm={() => saveWorkers({ min: 0, max: 0 })}
+          onClose={() => setAsked(false)}
+        >
+          <p>
+            Its workers finish what they do and end. New{' '}
+            {type === 'QUEUE' ? 'jobs are accepted and wait' : 'requests are refused'}; “Resume” allows{' '}
+            {plural(workers.max, 'worker')} again.
+          </p>
+        </Confirm>
+      ) : null}
     </>
   )
 }

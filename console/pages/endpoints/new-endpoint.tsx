@@ -1,12 +1,12 @@
 /** Creates an endpoint from a folder, an image or a template. */
 import { useEffect, useState } from 'preact/hooks'
 import { api, type Body as BodyOf } from '../../client/api.ts'
-import type { Template } from '../../client/api-types.d.ts'
+import type { Endpoint, Template } from '../../client/api-types.d.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayOperate, who } from '../../client/session.ts'
 import { changeTopic } from '../../client/topics.ts'
 import { announce } from '../../parts/announce.tsx'
-import { Choice, Code, Empty, PageHead, Section } from '../../parts/basic.tsx'
+import { Choice, Code, Empty, Loaded, PageHead, Section } from '../../parts/basic.tsx'
 import { FormProblems, SelectField } from '../../parts/form.tsx'
 import { navigate, query } from '../../router.ts'
 import { curlCommand } from '../endpoint-form/curl.ts'
@@ -16,14 +16,16 @@ import { repeatedNames } from '../endpoint-form/env-text.ts'
 import { useGpus } from '../endpoint-form/hardware-fields.tsx'
 import { shownAt } from '../endpoint-form/parts.tsx'
 import { useChecked } from '../endpoint-form/use-checked.ts'
+import { copiedDraft } from './ready-draft.ts'
+import { ReadyFields } from './ready-fields.tsx'
 
-type Start = 'image' | 'folder' | 'template'
+type Start = 'image' | 'ready' | 'folder' | 'template'
 
 const HEAD = <PageHead title="New endpoint" above={<a href="/endpoints">Endpoints</a>} />
 
 /** The page that creates endpoints. */
 export function NewEndpoint() {
-  if (mayManage('write')) return <Form />
+  if (mayManage('write')) return <NewForm />
   return (
     <>
       {HEAD}
@@ -32,12 +34,28 @@ export function NewEndpoint() {
   )
 }
 
-function Form() {
-  const [draft, setDraft] = useState(NEW_DRAFT)
+function NewForm() {
+  const from = query.value.get('from')
+  const original = useResource(from === null ? null : `copied endpoint ${from}`, signal =>
+    api('GET /v2/serverless/{id}', { path: { id: from ?? '' }, signal }),
+  )
+  if (from === null) return <Form beginning={NEW_DRAFT} />
+  if (original.data === null)
+    return (
+      <>
+        {HEAD}
+        <Loaded of={original}>{() => null}</Loaded>
+      </>
+    )
+  return <Form beginning={copiedDraft(original.data)} copied={original.data} />
+}
+
+function Form({ beginning, copied }: { readonly beginning: Draft; readonly copied?: Endpoint }) {
+  const [draft, setDraft] = useState(beginning)
   const set = (changes: Partial<Draft>) => setDraft(previous => ({ ...previous, ...changes }))
   const body = createBody(draft)
   const { problems, isSending, send } = useChecked('POST', '/v2/serverless', body)
-  useOwnGpu(draft, set)
+  useOwnGpu(draft, set, copied === undefined)
   const submit = (event: Event) => {
     event.preventDefault()
     void send(async () => {
@@ -51,7 +69,13 @@ function Form() {
       {HEAD}
       <form class="form-page" onSubmit={submit} noValidate>
         <div>
-          <StartFields draft={draft} set={set} />
+          {copied === undefined ? (
+            <StartFields draft={draft} set={set} />
+          ) : (
+            <p class="notice">
+              The form has the configuration of {copied.name}. Its keys, jobs and releases are not copied.
+            </p>
+          )}
           <EndpointFields draft={draft} set={set} problems={problems} isNew />
         </div>
         <div class="beside">
@@ -70,10 +94,10 @@ function Form() {
 }
 
 /** Gives an endpoint GPUs on a machine that has them, unless somebody chose the hardware. */
-function useOwnGpu({ hardware, pools }: Draft, set: (changes: Partial<Draft>) => void): void {
+function useOwnGpu({ hardware, pools }: Draft, set: (changes: Partial<Draft>) => void, isWanted: boolean): void {
   const pool = useGpus().find(gpu => gpu.pool !== null && gpu.maxCount.secure > 0)?.pool
   useEffect(() => {
-    if (pool != null && pools.length === 0 && hardware === 'cpu') set({ hardware: 'gpu', pools: [pool] })
+    if (isWanted && pool != null && pools.length === 0 && hardware === 'cpu') set({ hardware: 'gpu', pools: [pool] })
   }, [pool])
 }
 
@@ -103,7 +127,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
   }, [templates.size])
   const begin = (next: Start) => {
     setStart(next)
-    if (next !== 'template') set({ image: next === 'folder' ? 'dir:' : '' })
+    if (next === 'image' || next === 'folder') set({ image: next === 'folder' ? 'dir:' : '' })
   }
   return (
     <Section title="Start from">
@@ -113,6 +137,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
           value={start}
           options={[
             ['image', 'An image'],
+            ['ready', 'A ready worker'],
             ['template', 'A template'],
             ...(mayOperate() ? [['folder', 'A folder'] as const] : []),
           ]}
@@ -131,6 +156,7 @@ function StartFields({ draft, set }: { readonly draft: Draft; readonly set: (cha
           />
         )}
       </div>
+      {start === 'ready' ? <ReadyFields draft={draft} set={set} /> : null}
       {start === 'template' ? (
         <p class="hint">The form receives its values. Later changes of the template do not change the endpoint.</p>
       ) : null}
