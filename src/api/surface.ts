@@ -80,6 +80,8 @@ export interface HandedRequest {
    * head is that of the worker.
    */
   readonly waitsFor?: string
+  /** True if the stream was asked for an event of usage that its client did not ask for; false when left out. */
+  readonly hidesUsage?: boolean
 }
 
 /** The way of a handed request. Neither promise rejects. */

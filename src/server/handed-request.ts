@@ -22,9 +22,9 @@ export function handOver(
   entrance: Entrance,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { endpointId, caller, prefix, path, body, bodyFor, waitsFor }: HandedRequest,
+  { endpointId, caller, prefix, path, body, bodyFor, waitsFor, hidesUsage = false }: HandedRequest,
 ): HandedOver {
-  const replay = replayed(incoming, body, waitsFor !== undefined)
+  const replay = replayed(incoming, body, waitsFor !== undefined || hidesUsage)
   if (bodyFor === undefined) fill(replay, body)
   const sent = new Promise<void>(resolve => {
     replay.once('end', resolve)
@@ -40,6 +40,7 @@ export function handOver(
     prefix,
     path,
     host: null,
+    hidesUsage,
     ...(waitsFor === undefined ? {} : { waitsFor }),
     ...(bodyFor === undefined ? {} : { complete: async worker => fill(replay, await bodyFor(worker)) }),
   })
@@ -48,9 +49,9 @@ export function handOver(
 
 /**
  * A request with the head of another one, on the same connection, and with the length of a body that it has not yet.
- * @param isEarly true if the head of the response is sent before its worker has chosen an encoding
+ * @param isPlain true if the response may have no encoding
  */
-function replayed(incoming: IncomingMessage, body: readonly Uint8Array[], isEarly: boolean): IncomingMessage {
+function replayed(incoming: IncomingMessage, body: readonly Uint8Array[], isPlain: boolean): IncomingMessage {
   const replay = new IncomingMessage(incoming.socket)
   const { method, url, httpVersion, httpVersionMajor, httpVersionMinor } = incoming
   Object.assign(replay, { method, url, httpVersion, httpVersionMajor, httpVersionMinor, complete: true })
@@ -58,7 +59,7 @@ function replayed(incoming: IncomingMessage, body: readonly Uint8Array[], isEarl
   const raw: string[] = []
   for (let at = 0; at + 1 < incoming.rawHeaders.length; at += 2) {
     const name = incoming.rawHeaders[at]!
-    const isDropped = OWN_FIELDS.has(name.toLowerCase()) || (isEarly && name.toLowerCase() === ENCODING)
+    const isDropped = OWN_FIELDS.has(name.toLowerCase()) || (isPlain && name.toLowerCase() === ENCODING)
     if (!isDropped) raw.push(name, incoming.rawHeaders[at + 1]!)
   }
   replay.rawHeaders = [...raw, 'Content-Length', String(bytes)]

@@ -165,6 +165,7 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
         option,
         /takes a number/,
       ]),
+      [command, ['--accounting', 'perhaps'], '--accounting', /takes true or false/],
     ]
     return rows
   }),

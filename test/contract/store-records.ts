@@ -159,10 +159,11 @@ export const recordCases: Cases = {
     const limited = makeKey('1', { limits: { requestsPerMinute: 3, tokensPerDay: 1_000_000_000_000 } })
     await keys.insert(limited)
     assert.deepEqual(await keys.findByHash('hash-1'), limited)
-    const other = { ...limited, limits: { tokensPerMinute: 5 } }
+    const other = { ...limited, limits: { tokensPerMinute: 5 }, accounting: true }
     assert.equal(await keys.update(other, limited), 'changed')
     assert.equal(await keys.update(limited, limited), 'outdated')
-    assert.equal(await keys.update({ ...other, limits: {} }, other), 'changed')
+    assert.deepEqual(await keys.findByHash('hash-1'), other)
+    assert.equal(await keys.update({ ...other, limits: {}, accounting: false }, other), 'changed')
     assert.deepEqual(await keys.findByHash('hash-1'), makeKey('1'))
   },
 

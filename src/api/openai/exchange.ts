@@ -23,6 +23,7 @@ import {
   type StreamItem,
 } from '../../core/openai/openai-stream.ts'
 import { TokenReader, type TokenUsage, tokensOfText } from '../../core/openai/token-usage.ts'
+import { UsageEventFilter } from '../../core/openai/usage-in-streams.ts'
 import type { StreamAnswer } from '../../services/jobs/streams.ts'
 import type { ApiParts } from '../parts.ts'
 import { refusalHeaders, reportFailure, type SurfaceCall, textResponse } from '../surface.ts'
@@ -62,6 +63,8 @@ export class OpenaiExchange {
   readonly #gone = new AbortController()
   readonly #ended
   readonly #onTokens
+  /** Null for a stream that passes whole. */
+  readonly #filter: UsageEventFilter | null
   readonly #signals: readonly AbortSignal[]
   readonly #writer = new EventWriter()
   #reader = new PieceReader()
@@ -75,16 +78,18 @@ export class OpenaiExchange {
    * @param ended aborts when the caller may no longer read the response; its reason is the error
    * @param onTokens called once with the tokens that a successful answer reports, null if it reports none; null for a
    *   request whose answer has none
+   * @param hidesUsage true if the event of usage of its stream is for the server alone
    */
   constructor(
     parts: ApiParts,
     job: Job,
     call: SurfaceCall,
     ended: AbortSignal,
-    onTokens: ((usage: TokenUsage | null) => void) | null = null,
+    { onTokens, hidesUsage }: { onTokens: ((usage: TokenUsage | null) => void) | null; hidesUsage: boolean },
   ) {
     this.#parts = parts
     this.#onTokens = onTokens
+    this.#filter = hidesUsage ? new UsageEventFilter() : null
     this.#job = job
     this.#call = call
     this.#ended = ended
@@ -158,16 +163,22 @@ export class OpenaiExchange {
     return new ReadableStream<Uint8Array>(
       {
         pull: async controller => {
-          const { value, done } = await texts.next()
-          if (this.#gone.signal.aborted) return
-          if (done === true) {
-            count()
-            controller.close()
-            return
+          for (let shown = 0; shown === 0; ) {
+            const { value, done } = await texts.next()
+            if (this.#gone.signal.aborted) return
+            if (done === true) {
+              count()
+              const rest = this.#filter?.end()
+              if (rest !== undefined && rest.length > 0) controller.enqueue(rest)
+              controller.close()
+              return
+            }
+            const bytes = encoder.encode(value)
+            tokens?.take(bytes)
+            const parts = this.#filter?.push(bytes) ?? [bytes]
+            shown = parts.length
+            for (const part of parts) controller.enqueue(part)
           }
-          const bytes = encoder.encode(value)
-          tokens?.take(bytes)
-          controller.enqueue(bytes)
         },
         cancel: async () => {
           count()

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { FormPart } from '../../core/openai/form.ts'
-import { type MemberPlace, MemberScan, memberValue, replaced } from '../../core/openai/member-scan.ts'
+import { memberValue, replaced } from '../../core/openai/member-scan.ts'
 import { unknownModel } from '../../core/openai/model-names.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { ListedModel, ResolvedModel } from '../../services/openai/model-catalog.ts'
@@ -20,12 +20,11 @@ import {
   PAYLOAD_BYTES,
   requireJsonText,
 } from './media.ts'
+import { accountedBody, decoded, membersOf } from './members.ts'
 import { answerOfJob, type SubmittedCall, submitCall } from './submitting.ts'
 
 const PREFIX = '/openai'
 const MODELS = '/v1/models'
-/** Bytes of a body that are searched for the model in one turn of the event loop. */
-const TURN_BYTES = 1_048_576
 
 /** Answers a request below `/openai/v1`. @throws AppError */
 export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: Caller): Promise<Response> {
@@ -84,7 +83,10 @@ async function pass(
   caller: Caller,
   { route, body }: ModelRequest,
 ): Promise<SubmittedCall | HandedOver> {
-  const pieces = bytesOf(body)
+  const { method } = call.request
+  const accounted = await accountedBody(parts, caller, { method, route, body })
+  const { hidesUsage } = accounted
+  const pieces = bytesOf(accounted.body)
   const { model: place } = await membersOf(parts, pieces, ['model'])
   const name = place === undefined ? undefined : memberValue(pieces, place)
   if (place === undefined || typeof name !== 'string')
@@ -98,13 +100,13 @@ async function pass(
       const { stream } = await membersOf(parts, pieces, ['stream'])
       return stream !== undefined && memberValue(pieces, stream) === true
     }
-    return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream })
+    return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream, hidesUsage })
   }
   const named = bodyWith(model)
   requireSize(named, PAYLOAD_BYTES)
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
   const asBody = typeof body === 'string' ? decoded(named) : named
-  return submitCall(parts, call, endpoint, { route, body: asBody, caller })
+  return submitCall(parts, call, endpoint, { route, body: asBody, caller, hidesUsage })
 }
 
 /** Passes a form on, as {@link pass}. */
@@ -142,6 +144,7 @@ interface BalancedCall {
   /** The body with the name of a model in place of that. */
   readonly bodyWith: (model: string) => readonly Uint8Array[]
   readonly isStream: () => Promise<boolean>
+  readonly hidesUsage?: boolean
 }
 
 /**
@@ -153,7 +156,7 @@ async function passOn(
   call: SurfaceCall,
   caller: Caller,
   { endpoint, model, isKnown }: ResolvedModel,
-  { route, name, bodyWith, isStream }: BalancedCall,
+  { route, name, bodyWith, isStream, hidesUsage = false }: BalancedCall,
 ): Promise<HandedOver> {
   const { modelCatalog } = parts
   const bodyFor = async (worker: SocketAddress) => bodyWith(await modelCatalog.modelAt(endpoint, name, worker))
@@ -163,6 +166,7 @@ async function passOn(
     endpoint,
     route,
     body: bodyWith(model),
+    hidesUsage,
     ...(isKnown ? {} : { bodyFor }),
     ...(waitsFor === null ? {} : { waitsFor }),
   })
@@ -182,7 +186,11 @@ export async function handOver(
     body,
     prefix = PREFIX,
     ...rest
-  }: Pick<HandedRequest, 'body' | 'bodyFor' | 'waitsFor'> & { endpoint: Endpoint; route: string; prefix?: string },
+  }: Pick<HandedRequest, 'body' | 'bodyFor' | 'waitsFor' | 'hidesUsage'> & {
+    endpoint: Endpoint
+    route: string
+    prefix?: string
+  },
 ): Promise<HandedOver> {
   requireSize(body, parts.balancedBodyBytes)
   if (env.balanced === undefined) throw new AppError('unavailable', 'this address has no load-balancing endpoints')
@@ -195,30 +203,6 @@ export async function handOver(
 function requireSize(pieces: readonly Uint8Array[], maxBytes: number): void {
   const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0)
   if (bytes > maxBytes) throw new AppError('too_large', `the body has ${bytes} bytes; at most ${maxBytes} are accepted`)
-}
-
-/** The places of members of a body that is JSON; those that it has. */
-async function membersOf<Name extends string>(
-  parts: ApiParts,
-  pieces: readonly Uint8Array[],
-  names: readonly Name[],
-): Promise<Partial<Record<Name, MemberPlace>>> {
-  const scan = new MemberScan(names)
-  let bytes = 0
-  for (const piece of pieces) {
-    scan.push(piece)
-    if (scan.over) break
-    bytes += piece.length
-    if (bytes < TURN_BYTES) continue
-    bytes = 0
-    await new Promise<void>(resolve => parts.ports.clock.after(0, resolve))
-  }
-  return Object.fromEntries(scan.places) as Partial<Record<Name, MemberPlace>>
-}
-
-function decoded(pieces: readonly Uint8Array[]): string {
-  const decoder = new TextDecoder()
-  return pieces.map(piece => decoder.decode(piece, { stream: true })).join('') + decoder.decode()
 }
 
 async function answerList(parts: ApiParts, caller: Caller, route: string): Promise<Response> {

@@ -13,6 +13,7 @@ import {
   type SurfaceEnv,
 } from '../surface.ts'
 import { boundaryOf, bytesOf, contentType, formOf, handlerBody, PAYLOAD_BYTES, requireJsonText } from './media.ts'
+import { accountedBody } from './members.ts'
 import { answeredElsewhere, answerModels, handOver } from './model-routes.ts'
 import { answerOfJob, refuse, submitCall } from './submitting.ts'
 
@@ -52,20 +53,29 @@ async function answer(parts: ApiParts, request: Request, env: SurfaceEnv, caller
   const route = url.pathname.slice(`/v2/${id}/openai`.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (route.length < 2) throw new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
   const call: SurfaceCall = { request, env }
+  const { method } = request
   const room = parts.room.of(endpoint.owner)
   if (endpoint.type === 'LOAD_BALANCER') {
     if (env.balanced === undefined || !(request.method === 'GET' || request.method === 'POST'))
       throw notForBalanced(parts.addresses, id, '/v1')
     const prefix = `/v2/${id}/openai`
-    const pass = (body: Body) => handOver(parts, call, caller, { endpoint, route, prefix, body: bytesOf(body) })
+    const pass = async (body: Body) => {
+      const accounted = await accountedBody(parts, caller, { method, route, body })
+      const { hidesUsage } = accounted
+      return handOver(parts, call, caller, { endpoint, route, prefix, body: bytesOf(accounted.body), hidesUsage })
+    }
     return answeredElsewhere(await room.bytes(call, parts.balancedBodyBytes, pass))
   }
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const boundary = boundaryOf(request)
   const submitted = await room.bytes(call, PAYLOAD_BYTES, async body => {
-    if (boundary === null) requireJsonText(contentType(request), body)
-    const input = boundary === null ? body : handlerBody(formOf(body, boundary), null)
-    return submitCall(parts, call, endpoint, { route, body: input, caller })
+    if (boundary !== null) {
+      const input = handlerBody(formOf(body, boundary), null)
+      return submitCall(parts, call, endpoint, { route, body: input, caller })
+    }
+    requireJsonText(contentType(request), body)
+    const accounted = await accountedBody(parts, caller, { method, route, body })
+    return submitCall(parts, call, endpoint, { route, caller, ...accounted })
   })
   const response = await answerOfJob(parts, call, caller, submitted)
   if (route === '/v1/models' && response.status === 200 && isShort(response))

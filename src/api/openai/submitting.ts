@@ -21,6 +21,8 @@ export interface SubmittedCall {
   readonly route: string
   /** Fields about the limits of the caller's key, names and values in turn. */
   readonly limits: readonly string[]
+  /** True if the event of usage of its stream is for the server alone. */
+  readonly hidesUsage: boolean
 }
 
 /**
@@ -32,7 +34,12 @@ export async function submitCall(
   parts: ApiParts,
   { request }: SurfaceCall,
   endpoint: Endpoint,
-  { route, body, caller }: { readonly route: string; readonly body: Body; readonly caller: Caller },
+  {
+    route,
+    body,
+    caller,
+    hidesUsage = false,
+  }: { readonly route: string; readonly body: Body; readonly caller: Caller; readonly hidesUsage?: boolean },
 ): Promise<SubmittedCall> {
   const call =
     typeof body === 'string'
@@ -45,7 +52,7 @@ export async function submitCall(
   const limits = isLimited ? requireWithin(await parts.access.keyLimits.decide(caller)) : []
   const traceparent = readTraceparent(request.headers.get('traceparent'))
   const job = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
-  return { job, stream: call.stream, route, limits }
+  return { job, stream: call.stream, route, limits, hidesUsage }
 }
 
 /**
@@ -56,7 +63,7 @@ export async function answerOfJob(
   parts: ApiParts,
   call: SurfaceCall,
   caller: Caller,
-  { job, stream, route, limits }: SubmittedCall,
+  { job, stream, route, limits, hidesUsage }: SubmittedCall,
   waitsFor: string | null = null,
 ): Promise<Response> {
   const { owner, endpointId } = job
@@ -65,7 +72,7 @@ export async function answerOfJob(
   const onTokens = reportsTokens(call.request.method, route)
     ? (usage: TokenUsage | null) => parts.ports.emit('tokens.used', { owner, endpointId, keyId: caller.keyId, usage })
     : null
-  const exchange = new OpenaiExchange(parts, job, call, ended, onTokens)
+  const exchange = new OpenaiExchange(parts, job, call, ended, { onTokens, hidesUsage })
   try {
     const begun = stream && waitsFor !== null ? exchange.early(waitsFor) : stream ? exchange.stream() : exchange.whole()
     const response = await begun

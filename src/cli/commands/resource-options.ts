@@ -170,6 +170,12 @@ const KEY: readonly Field[] = [
   },
   { flag: '--tokens-per-minute <n>', help: 'limit of their tokens', path: 'limits.tokensPerMinute', kind: 'number' },
   { flag: '--tokens-per-day <n>', help: 'the same for a day of UTC', path: 'limits.tokensPerDay', kind: 'number' },
+  {
+    flag: '--accounting <true|false>',
+    help: 'its streams report their tokens',
+    path: 'accounting',
+    kind: 'yes-no',
+  },
 ]
 
 /** Options of `create` and `update` by group of commands; null where the group has no `update`. */

@@ -55,6 +55,8 @@ export interface ApiKey {
   readonly exempt: boolean
   /** Limits on requests whose answers report tokens; left out for a key without. */
   readonly limits?: KeyLimits
+  /** True if streams of its requests are to report their tokens; left out for a key that does not ask for it. */
+  readonly accounting?: boolean
   readonly disabled: boolean
   readonly expiresAtMs: number | null
   readonly createdAtMs: number
@@ -79,6 +81,8 @@ export interface Caller {
   readonly expiresAtMs: number | null
   /** Limits of its key; left out for a key without. */
   readonly limits?: KeyLimits
+  /** As of its key. */
+  readonly accounting?: boolean
 }
 
 /** True if a key has all rights of the operator and never expires. One such key must always exist. */
@@ -93,9 +97,18 @@ export function isValidAt({ disabled, expiresAtMs }: Pick<ApiKey, 'disabled' | '
 
 /** The caller of a key. */
 export function callerFromKey(key: ApiKey): Caller {
-  const { owner, id: keyId, scope, exempt, expiresAtMs, limits } = key
+  const { owner, id: keyId, scope, exempt, expiresAtMs, limits, accounting } = key
   const operator = owner === DEFAULT_OWNER && scope.type === 'all'
-  return { owner, keyId, scope, exempt, operator, expiresAtMs, ...(limits !== undefined && { limits }) }
+  return {
+    owner,
+    keyId,
+    scope,
+    exempt,
+    operator,
+    expiresAtMs,
+    ...(limits !== undefined && { limits }),
+    ...(accounting === true && { accounting }),
+  }
 }
 
 /** True if the caller has rights of `level` in management. */

@@ -245,6 +245,7 @@ export class GatewayAdmission {
       ...(subprotocol === null ? {} : { subprotocol }),
       ...(caller === null ? {} : { caller }),
       ...(route.waitsFor === undefined ? {} : { waitsFor: route.waitsFor }),
+      ...(route.hidesUsage === true ? { hidesUsage: true } : {}),
       ...(route.complete === undefined ? {} : { complete: route.complete }),
     }
   }

@@ -21,6 +21,8 @@ export interface GatewayRoute {
   readonly caller?: Caller
   /** See `waitsFor` of {@link ProxyRequest}. */
   readonly waitsFor?: ProxyRequest['waitsFor']
+  /** See `hidesUsage` of {@link ProxyRequest}. */
+  readonly hidesUsage?: boolean
   /** See `complete` of {@link ProxyRequest}. */
   readonly complete?: ProxyRequest['complete']
   /** True at the address of a task, whose program asks for a token of its own; no key is needed there. */

@@ -33,6 +33,13 @@ export class AnswerTokens {
   }
 }
 
+/** True for a stream of events that can be read as it passes. */
+export function isEventStream({ status, headers }: Pick<ResponseHead, 'status' | 'headers'>): boolean {
+  const encoding = fieldOf(headers, 'content-encoding').toLowerCase()
+  const isPlain = encoding === '' || encoding === 'identity'
+  return status === 200 && isPlain && answerForm(fieldOf(headers, 'content-type')) === 'events'
+}
+
 function fieldOf(headers: readonly string[], name: string): string {
   for (let at = 0; at + 1 < headers.length; at += 2) if (headers[at]!.toLowerCase() === name) return headers[at + 1]!
   return ''

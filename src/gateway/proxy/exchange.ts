@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type AppError, toAppError } from '../../core/errors.ts'
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
+import { UsageEventFilter } from '../../core/openai/usage-in-streams.ts'
 import type { Slot, Slots } from '../../core/slots.ts'
 import { textBefore } from '../../core/text-parts.ts'
 import type { Clock } from '../../ports/clock.ts'
@@ -11,8 +12,8 @@ import { mayBeSilent, type ResponseHead } from '../http1/response-head.ts'
 import type { ConnectionUser, Loss, WorkerConnection } from '../http1/worker-connection.ts'
 import type { WorkerConnections } from '../http1/worker-connections.ts'
 import type { Affinity, RequestOutcome, Reservation, Reservations, WorkerRequest } from '../queue/reservation.ts'
-import { withAnswerFields } from './answer-fields.ts'
-import { AnswerTokens } from './answer-tokens.ts'
+import { withAnswerFields, withoutLength } from './answer-fields.ts'
+import { AnswerTokens, isEventStream } from './answer-tokens.ts'
 import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
@@ -93,6 +94,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly #method: string
   readonly #timings
   readonly #response
+  /** Null for an answer that passes whole. */
+  #filter: UsageEventFilter | null = null
   /** Null for a request whose answer has no tokens. */
   readonly #tokens: AnswerTokens | null
   #resolve: (entry: AccessLogEntry) => void = () => {}
@@ -275,8 +278,9 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       this.#state = { at: 'responding', head, reservation, connection, isRenewed }
       this.#onResponse(reservation)
       this.#tokens?.begin(head)
-      const shown = withinEndpoint(head, this.#request)
-      this.#response.head(withAnswerFields(shown, this.#request.answerFields), reservation.workerId)
+      const shown = withAnswerFields(withinEndpoint(head, this.#request), this.#request.answerFields)
+      if (this.#request.hidesUsage === true && isEventStream(head)) this.#filter = new UsageEventFilter()
+      this.#response.head(this.#filter === null ? shown : withoutLength(shown), reservation.workerId)
     }
   }
 
@@ -289,7 +293,9 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (this.#state.at !== 'responding') return
     this.#timings.move()
     this.#tokens?.take(piece)
-    this.#response.body(piece, last, this.#state.connection.socket)
+    const { socket } = this.#state.connection
+    if (this.#filter === null) this.#response.body(piece, last, socket)
+    else for (const part of this.#filter.push(piece)) this.#response.body(part, false, socket)
   }
 
   onRead(): void {
@@ -300,6 +306,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (this.#state.at !== 'responding') return
     this.#isComplete = true
     this.#upload?.stop()
+    const rest = this.#filter?.end()
+    if (rest !== undefined && rest.length > 0) this.#response.body(rest, false, this.#state.connection.socket)
     this.#release(this.#state, 'answered')
     this.#response.end(trailers)
   }

@@ -57,6 +57,11 @@ export interface ProxyRequest {
    */
   readonly waitsFor?: string
   /**
+   * True if the event of usage of its stream is for this server alone: see {@link UsageEventFilter}; false when left
+   * out.
+   */
+  readonly hidesUsage?: boolean
+  /**
    * Completes the body of the request once its first worker is known, which may be asked before that. Never rejects.
    * The body is there already when left out.
    * @returns its length in bytes

@@ -90,7 +90,7 @@ export class ResponseWriter {
    * A piece of its body; the caller may overwrite the buffer afterwards.
    * @param worker the connection to the worker, which is paused while the client does not read
    */
-  body(piece: Buffer, last: boolean, worker: Socket): void {
+  body(piece: Uint8Array, last: boolean, worker: Socket): void {
     const outgoing = this.#outgoing
     const isWhole = last && this.#unflushed
     this.#unflushed = false
@@ -100,7 +100,7 @@ export class ResponseWriter {
       return
     }
     // Text goes out in one write with the head.
-    if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(piece.toString('latin1'), 'latin1')
+    if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(latin1(piece), 'latin1')
     else if (last) outgoing.end(Buffer.from(piece))
     else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(worker)
   }
@@ -209,4 +209,8 @@ export function switchingText(
   }
   if (!isNamed) text += `Sec-WebSocket-Protocol: ${subprotocol}\r\n`
   return `${text}Connection: Upgrade\r\nUpgrade: ${upgrade}\r\n${WORKER_ID}: ${workerId}\r\n${REQUEST_ID_FIELD}: ${requestId}\r\n\r\n`
+}
+
+function latin1({ buffer, byteOffset, length }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, length).toString('latin1')
 }

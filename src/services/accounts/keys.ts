@@ -37,12 +37,15 @@ export interface KeyInput {
   readonly exempt?: boolean
   /** Its limits; by default those of the caller's key. */
   readonly limits?: KeyLimits
+  /** True if streams of its requests are to report their tokens; by default as the caller's key. */
+  readonly accounting?: boolean
   /** The account of the key, for operators; the caller's own unless given. */
   readonly account?: OwnerId
 }
 
 /** Changes of a key; fields that are left out are kept. */
-export interface KeyChanges extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt' | 'limits'>> {
+export interface KeyChanges
+  extends Partial<Pick<KeyInput, 'name' | 'scope' | 'expiresAtMs' | 'exempt' | 'limits' | 'accounting'>> {
   readonly disabled?: boolean
 }
 
@@ -74,7 +77,8 @@ export class Keys {
     if (owner !== caller.owner) await this.#requireAccount(caller, owner)
     const { name, scope, expiresAtMs = null, exempt = false } = input
     const limits = { ...caller.limits, ...input.limits }
-    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt, limits })
+    const { accounting = caller.accounting === true } = input
+    await this.#check(caller, owner, { name, scope, expiresAtMs, exempt, limits, accounting })
     const enough = await store.keys.list(owner, { after: null, limit: MAX_KEYS })
     if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
     const key = this.#newText()
@@ -93,6 +97,7 @@ export class Keys {
       lastUsedAtMs: null,
       endpointId: null,
       ...(Object.keys(limits).length > 0 && { limits }),
+      ...(accounting && { accounting }),
     }
     await store.keys.insert(record)
     emit('key.created', { keyId: record.id, owner, by: caller.keyId })
@@ -274,6 +279,9 @@ export class Keys {
     if (limits !== undefined && !isLimitedAsMuch(limits, caller.limits ?? {})) {
       throw new AppError('forbidden', 'a key cannot get higher limits than the key that creates or changes it')
     }
+    if (changes.accounting === false && caller.accounting === true) {
+      throw new AppError('forbidden', 'the key that creates or changes this one has accounting, so it has it as well')
+    }
     if (expiresAtMs !== undefined) requireNoLonger(caller, expiresAtMs)
   }
 
@@ -312,7 +320,7 @@ function requireNoLonger({ expiresAtMs: callerEnds }: Caller, expiresAtMs: numbe
 
 /** True if a caller may have the key of an endpoint, which never expires and has no limits. */
 function mayHave(caller: Caller, { id, owner }: Endpoint): boolean {
-  const isUnbound = caller.expiresAtMs === null && caller.limits === undefined
+  const isUnbound = caller.expiresAtMs === null && caller.limits === undefined && caller.accounting !== true
   return caller.owner === owner && isUnbound && mayUseJobs(caller, 'write', id)
 }
 

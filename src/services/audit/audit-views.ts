@@ -97,8 +97,18 @@ export class AuditViews {
   async #key(id: KeyId): Promise<AuditView | null> {
     const key = await this.#store.keys.find(id)
     if (key === null) return null
-    const { name, kind, owner, scope, exempt, disabled, expiresAtMs, endpointId, hash, limits } = key
-    const plain = { name, kind, owner, exempt, disabled, expiresAtMs, endpointId, ...(limits && { limits }) }
+    const { name, kind, owner, scope, exempt, disabled, expiresAtMs, endpointId, hash, limits, accounting } = key
+    const plain = {
+      name,
+      kind,
+      owner,
+      exempt,
+      disabled,
+      expiresAtMs,
+      endpointId,
+      ...(limits && { limits }),
+      ...(accounting && { accounting }),
+    }
     return view({ ...plain, scope: plainValue(scope) }, { key: hash })
   }
 

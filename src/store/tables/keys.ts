@@ -6,9 +6,9 @@ import type { SqlValue } from './statement.ts'
 
 /** The columns of a key; see keys.ts. */
 export const KEY_COLUMNS =
-  'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms, kind, hint, last_used_at_ms, endpoint_id, limits'
+  'id, owner, name, hash, scope, exempt, disabled, expires_at_ms, created_at_ms, kind, hint, last_used_at_ms, endpoint_id, limits, accounting'
 
-const VALUES = '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)'
+const VALUES = '($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)'
 
 /** A new key. */
 export const insertKey = `INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}`
@@ -28,17 +28,17 @@ export const replaceEndpointKey = `
   INSERT INTO api_keys (${KEY_COLUMNS}, sealed) VALUES ${VALUES}
   ON CONFLICT (endpoint_id) DO UPDATE SET
     id = excluded.id, name = excluded.name, hash = excluded.hash, scope = excluded.scope, disabled = excluded.disabled,
-    created_at_ms = excluded.created_at_ms, hint = excluded.hint, limits = excluded.limits, last_used_at_ms = excluded.last_used_at_ms,
-    sealed = excluded.sealed`
+    created_at_ms = excluded.created_at_ms, hint = excluded.hint, limits = excluded.limits, accounting = excluded.accounting,
+    last_used_at_ms = excluded.last_used_at_ms, sealed = excluded.sealed`
 
 /** $1 owner, $2 and $3 the end of the previous page, $4 limit. Those of endpoints alone. */
 export const listEndpointKeys = `
   SELECT ${KEY_COLUMNS} FROM api_keys WHERE owner = $1 AND kind = 'endpoint' AND (created_at_ms, id) > ($2, $3)
   ORDER BY created_at_ms, id LIMIT $4`
 
-/** $1 key, $2 owner, $3 to $9 its new values. */
+/** $1 key, $2 owner, $3 to $10 its new values. */
 export const updateKey = `
-  UPDATE api_keys SET name = $3, scope = $4, exempt = $5, disabled = $6, expires_at_ms = $7, kind = $8, limits = $9
+  UPDATE api_keys SET name = $3, scope = $4, exempt = $5, disabled = $6, expires_at_ms = $7, kind = $8, limits = $9, accounting = $10
   WHERE id = $1 AND owner = $2
   RETURNING id`
 
@@ -100,6 +100,7 @@ export interface KeyRow {
   readonly last_used_at_ms: number | null
   readonly endpoint_id: EndpointId | null
   readonly limits: string
+  readonly accounting: number
 }
 
 /** A row as a key. */
@@ -120,6 +121,7 @@ export function keyFromRow(row: KeyRow): ApiKey {
     lastUsedAtMs: row.last_used_at_ms,
     endpointId: row.endpoint_id,
     ...(row.limits !== '{}' && { limits: JSON.parse(row.limits) as KeyLimits }),
+    ...(row.accounting === 1 && { accounting: true }),
   }
 }
 
@@ -129,15 +131,16 @@ export function keyParams(key: ApiKey): SqlValue[] {
   const flags = [key.exempt ? 1 : 0, key.disabled ? 1 : 0]
   return [
     ...[id, owner, name, hash, JSON.stringify(key.scope), ...flags, expiresAtMs, createdAtMs],
-    ...[kind, hint, lastUsedAtMs, endpointId, JSON.stringify(key.limits ?? {})],
+    ...[kind, hint, lastUsedAtMs, endpointId, JSON.stringify(key.limits ?? {}), key.accounting === true ? 1 : 0],
   ]
 }
 
 /** The parameters of `updateKey`. */
 export function changedKeyParams(key: ApiKey): SqlValue[] {
-  const { id, owner, name, scope, exempt, disabled, expiresAtMs, kind, limits = {} } = key
+  const { id, owner, name, scope, exempt, disabled, expiresAtMs, kind, limits = {}, accounting } = key
   const flags = [exempt ? 1 : 0, disabled ? 1 : 0]
-  return [id, owner, name, JSON.stringify(scope), ...flags, expiresAtMs, kind, JSON.stringify(limits)]
+  const rest = [JSON.stringify(limits), accounting === true ? 1 : 0]
+  return [id, owner, name, JSON.stringify(scope), ...flags, expiresAtMs, kind, ...rest]
 }
 
 /** A scope as older versions have written it. */

@@ -56,6 +56,21 @@ test('tokens of a minute and a day are counted at the end of answers; those of a
   assert.match(refused.json.error.message, /200 tokens a day/)
 })
 
+test('accounting is changed by itself, and a key with it makes no key without it', async t => {
+  const rig = await openRig(t)
+  const { json } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'accounted', accounting: true } })
+  const make = async (body: object) =>
+    rig.ask('POST', '/v2/account/keys', { body: { name: 'made', ...body }, key: json.key })
+  assert.equal((await make({})).json.accounting, true)
+  assert.equal((await make({ accounting: false })).status, 403)
+  const path = `/v2/account/keys/${json.id}`
+  const kept = await rig.ask('PATCH', path, { body: { limits: { tokensPerDay: 5 } } })
+  assert.deepEqual([kept.json.accounting, kept.json.limits.tokensPerDay], [true, 5])
+  assert.equal((await rig.ask('PATCH', path, { body: { accounting: false }, key: json.key })).status, 403)
+  const off = await rig.ask('PATCH', path, { body: { accounting: false } })
+  assert.deepEqual([off.json.accounting, off.json.limits.tokensPerDay], [false, 5])
+})
+
 test('limits are changed one by one and at once, and other keys have none', async t => {
   const { rig, id, chat, ask } = await limited(t, { requestsPerMinute: 1, tokensPerDay: 1_000_000 })
   await chat()

@@ -61,6 +61,35 @@ test('answers and streams count their tokens under their key and the model that 
   assert.equal((await tokens(rig, '?keyId=other')).metadata.recordCount, 0)
 })
 
+test('a key with accounting asks for usage in streams, and its client gets no event that it did not ask for', async t => {
+  const { rig, endpoint, worker } = await openAi(t)
+  const { json } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'accounted', accounting: true } })
+  const stream = async (body: object, key?: string) => {
+    const answer = rig.ask('POST', `/v2/${endpoint}/openai/v1/chat/completions`, {
+      body: { model: 'm', ...body },
+      ...(key === undefined ? {} : { key }),
+    })
+    await rig.clock.settle()
+    const { id, input } = (await worker.take()).json as { id: JobId; input: { openai_input: object } }
+    await worker.chunk(id, { output: { model: 'm', choices: [{ delta: { content: 'a' } }] } })
+    await worker.chunk(id, { output: { model: 'm', choices: [], usage: USAGE } })
+    await worker.done(id, { output: [] })
+    await rig.clock.settle()
+    return { given: input.openai_input, text: (await answer).text }
+  }
+  const hidden = await stream({ stream: true }, json.key)
+  assert.deepEqual(hidden.given, { stream_options: { include_usage: true }, model: 'm', stream: true })
+  assert.equal(hidden.text, 'data: {"model":"m","choices":[{"delta":{"content":"a"}}]}\n\ndata: [DONE]\n\n')
+  const asked = { model: 'm', stream: true, stream_options: { include_usage: true } }
+  const shown = await stream(asked, json.key)
+  assert.deepEqual(shown.given, asked)
+  assert.match(shown.text, /"usage"/)
+  const other = await stream({ stream: true })
+  assert.deepEqual(other.given, { model: 'm', stream: true })
+  assert.match(other.text, /"usage"/)
+  assert.equal((await tokens(rig, `?keyId=${json.id}`)).metadata.totals.promptTokens, 14)
+})
+
 test('tokens are a metric of their endpoint', async t => {
   const { rig, endpoint, chat } = await openAi(t)
   await chat([{ model: 'm', usage: USAGE }])

@@ -10,7 +10,8 @@ import { until } from '../support/until.ts'
 
 const REQUESTS = 24
 const PATH = '/v1/chat/completions'
-const sentBody = (fields: object) => JSON.stringify({ model: 'tiny', messages: [], ...fields })
+const sentBody = (fields: object) =>
+  JSON.stringify({ model: 'tiny', messages: [], stream_options: { include_usage: true }, ...fields })
 
 /** Sums of all requests, once they have this number. */
 async function sumsOf(server: Server, requests: number) {
@@ -40,6 +41,24 @@ async function limitsHold(node: Balanced): Promise<void> {
   assert.equal(passed[0]?.headers['x-ratelimit-limit-requests'], '5')
   assert.equal(refused[0]?.json.error.code, 'rate_limit_exceeded')
   assert.ok(refused[0]?.headers['retry-after'])
+}
+
+/** A key with accounting has the tokens of its streams, and its client no event that it did not ask for. */
+async function accountingHolds(server: Server, id: string): Promise<void> {
+  const { json } = await ask(server, '/v2/account/keys', { body: { name: 'accounted', accounting: true } })
+  assert.equal(json.accounting, true)
+  const headers = { authorization: `Bearer ${json.key}` }
+  const { requests, promptTokens } = (await ask(server, '/v2/billing/tokens')).json.metadata.totals
+  for (const path of [`/openai${PATH}`, `/v2/${id}/openai${PATH}`]) {
+    const body = { model: id, messages: [], stream: true, prompt: 7, completion: 2 }
+    const { text } = await ask(server, path, { headers, body })
+    assert.match(text, /^data: .*word 0.*\n\ndata: .*word 1.*\n\ndata: \[DONE\]\n\n$/)
+    assert.ok(!text.includes('usage'), text)
+    const asking = { ...body, stream_options: { include_usage: true } }
+    assert.match((await ask(server, path, { headers, body: asking })).text, /"prompt_tokens":7/)
+  }
+  const { metadata } = await sumsOf(server, requests + 4)
+  assert.equal(metadata.totals.promptTokens, promptTokens + 4 * 7)
 }
 
 test('tokens of answers and streams add up, also when the server is killed and starts again', {
@@ -83,4 +102,5 @@ test('tokens of answers and streams add up, also when the server is killed and s
   const after = (await sumsOf(next, 2 * REQUESTS)).metadata.totals
   assert.deepEqual(after, { requests: 2 * REQUESTS, measuredRequests: 2 * REQUESTS, cachedTokens: 0, ...total })
   await limitsHold({ ...node, server: next })
+  await accountingHolds(next, node.id)
 })

@@ -77,6 +77,7 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
           scope: scopeFromBody(body.scope),
           expiresAtMs: instant(body.expiresAt) ?? null,
           ...(body.limits === undefined ? {} : { limits: changedLimits({}, body.limits) }),
+          ...(body.accounting === undefined ? {} : { accounting: body.accounting }),
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
         const { id, scope } = record
@@ -341,6 +342,7 @@ function keyChanges(body: Partial<Members<typeof UpdateKey>>): KeyChanges {
     ...(body.scope === undefined ? {} : { scope: scopeFromBody(body.scope) }),
     ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
     ...(body.disabled === undefined ? {} : { disabled: body.disabled }),
+    ...(body.accounting === undefined ? {} : { accounting: body.accounting }),
   }
 }
 
@@ -384,6 +386,7 @@ export function keyBody(key: KeyRecord): KeyBody {
       tokensPerMinute: key.limits?.tokensPerMinute ?? null,
       tokensPerDay: key.limits?.tokensPerDay ?? null,
     },
+    accounting: key.accounting === true,
     disabled,
     createdAt: new Date(createdAtMs).toISOString(),
     expiresAt: expiresAtMs === null ? null : new Date(expiresAtMs).toISOString(),

@@ -142,6 +142,7 @@ export const KeyBody = z
     endpoint: z.string().nullable().openapi({ description: 'the endpoint whose own key it is' }),
     exempt: z.boolean(),
     limits: KeyLimitsBody,
+    accounting: z.boolean().openapi({ description: 'streams of its requests report their tokens' }),
     disabled: z.boolean(),
     createdAt: DateTime,
     expiresAt: DateTime.nullable(),
@@ -178,6 +179,7 @@ export const CreateKey = {
   expiresAt: Expiry.nullable().optional(),
   exempt: z.boolean().optional(),
   limits: KeyLimitsInput.optional(),
+  accounting: z.boolean().optional(),
   account: Id.optional(),
 }
 
@@ -211,6 +213,7 @@ export const UpdateKey = {
   expiresAt: Expiry.nullable().optional(),
   disabled: z.boolean().optional(),
   limits: KeyLimitsInput.optional(),
+  accounting: z.boolean().optional(),
 }
 
 const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()

@@ -30,6 +30,7 @@ export const apiKeys = [
     scope TEXT NOT NULL,
     exempt {{integer}} NOT NULL CHECK (exempt IN (0, 1)),
     limits TEXT NOT NULL DEFAULT '{}',
+    accounting {{integer}} NOT NULL DEFAULT 0 CHECK (accounting IN (0, 1)),
     disabled {{integer}} NOT NULL CHECK (disabled IN (0, 1)),
     expires_at_ms {{integer}},
     created_at_ms {{integer}} NOT NULL,

@@ -1,0 +1,128 @@
+/**
+ * Usage of tokens in streams: the change of a request whose stream shall report it, and the removal of the event that
+ * its client did not ask for.
+ */
+import { isJsonObject, readJson } from '../json/json-text.ts'
+import { textBefore } from '../text-parts.ts'
+import { type MemberPlace, memberValue, replaced } from './member-scan.ts'
+
+/** The members of a request that decide whether its stream reports usage. */
+export const STREAM_MEMBERS = ['stream', 'stream_options'] as const
+
+/** The places of {@link STREAM_MEMBERS} in a body. */
+export type StreamPlaces = Readonly<Partial<Record<(typeof STREAM_MEMBERS)[number], MemberPlace>>>
+
+/** Operations whose streams report usage only when they are asked to. */
+const OPERATIONS = new Set(['chat/completions', 'completions'])
+const BRACE = 0x7b
+
+/** True for an operation whose streams report usage only when they are asked to. @param path from `/v1` on */
+export function leavesUsageOut(method: string, path: string): boolean {
+  return method === 'POST' && OPERATIONS.has(textBefore(path, '?').replace(/^\/v1\//, ''))
+}
+
+/**
+ * The body of a request with `"stream_options": {"include_usage": true}`; null for one that is no stream, that asks
+ * for usage itself, or whose options are no object.
+ */
+export function withUsage(pieces: readonly Uint8Array[], places: StreamPlaces): readonly Uint8Array[] | null {
+  const { stream, stream_options: place } = places
+  if (stream === undefined || memberValue(pieces, stream) !== true) return null
+  const options = place === undefined ? null : memberValue(pieces, place)
+  if (options !== null && !isJsonObject(options)) return null
+  if (options?.include_usage === true) return null
+  const json = JSON.stringify({ ...options, include_usage: true })
+  if (place !== undefined) return replaced(pieces, place, new TextEncoder().encode(json))
+  const start = firstBrace(pieces) + 1
+  return replaced(pieces, { start, end: start }, new TextEncoder().encode(`"stream_options":${json},`))
+}
+
+function firstBrace(pieces: readonly Uint8Array[]): number {
+  let offset = 0
+  for (const piece of pieces) {
+    const at = piece.indexOf(BRACE)
+    if (at >= 0) return offset + at
+    offset += piece.length
+  }
+  return offset
+}
+
+const [LF, CR] = [0x0a, 0x0d]
+/** Largest event that can be one of usage alone, in bytes. */
+const MAX_EVENT_BYTES = 8_192
+
+/**
+ * Removes the event of usage alone from a stream: one with `usage`, and without choices. Everything else passes byte
+ * for byte, once its event is complete or longer than such an event is.
+ */
+export class UsageEventFilter {
+  /** The beginning of an event that is not complete. */
+  #held: Uint8Array = new Uint8Array(0)
+  /** True inside of an event that passes. */
+  #passes = false
+  /** True if the line that is read has no byte until now. */
+  #isLineEmpty = true
+
+  /** The bytes that go out after this piece. They may share its memory. */
+  push(piece: Uint8Array): Uint8Array[] {
+    const out: Uint8Array[] = []
+    let from = 0
+    for (let at = 0; at < piece.length; ) {
+      const end = piece.indexOf(LF, at)
+      const rest = end < 0 ? piece.length : end
+      const isEmpty = this.#isLineEmpty && (rest === at || (rest === at + 1 && piece[at] === CR))
+      this.#isLineEmpty = end < 0 ? isEmpty : true
+      at = rest + 1
+      if (end < 0 || !isEmpty) continue
+      this.#complete(piece.subarray(from, at), out)
+      from = at
+    }
+    if (from < piece.length) this.#hold(piece.subarray(from), out)
+    return out
+  }
+
+  /** The rest after the last piece: an event that was cut. */
+  end(): Uint8Array {
+    const held = this.#held
+    this.#held = new Uint8Array(0)
+    return held
+  }
+
+  #complete(part: Uint8Array, out: Uint8Array[]): void {
+    const event = this.#passes || this.#held.length === 0 ? part : joined(this.#held, part)
+    this.#held = new Uint8Array(0)
+    if (this.#passes || !isUsageAlone(event)) out.push(event)
+    this.#passes = false
+  }
+
+  #hold(part: Uint8Array, out: Uint8Array[]): void {
+    const isLong = this.#held.length + part.length > MAX_EVENT_BYTES
+    if (!this.#passes && !isLong) {
+      // The caller may overwrite the piece.
+      this.#held = joined(this.#held, part)
+      return
+    }
+    if (this.#held.length > 0) out.push(this.#held)
+    this.#held = new Uint8Array(0)
+    this.#passes = true
+    out.push(part)
+  }
+}
+
+function joined(one: Uint8Array, other: Uint8Array): Uint8Array {
+  const both = new Uint8Array(one.length + other.length)
+  both.set(one)
+  both.set(other, one.length)
+  return both
+}
+
+function isUsageAlone(event: Uint8Array): boolean {
+  if (event.length > MAX_EVENT_BYTES) return false
+  const text = new TextDecoder().decode(event)
+  if (!text.includes('"usage"')) return false
+  const lines = text.split(/\r?\n/).filter(line => line.startsWith('data:'))
+  const reading = readJson(lines.map(line => line.slice(5)).join('\n'))
+  if (!reading.ok || !isJsonObject(reading.value)) return false
+  const { choices, usage } = reading.value
+  return Array.isArray(choices) && choices.length === 0 && isJsonObject(usage)
+}
