@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { EndpointId, WorkerId } from '../../src/core/ids.ts'
+import { runtimePackageFolder } from '../../src/disk/package-files.ts'
 import { readBootId } from '../../src/drivers/base/process-table.ts'
 import { containerName } from '../../src/drivers/docker/container-spec.ts'
 import { DockerDriver, type DockerDriverOptions } from '../../src/drivers/docker/docker.ts'
@@ -58,6 +59,7 @@ export async function openDockerMachine(url = engineUrl) {
     logs,
     installation,
     stateDir: folder,
+    runtime: runtimePackageFolder(),
     maxWorkers: 8,
     bootId: readBootId(),
     addresses: () => engineAddresses(url, {}),

@@ -8,6 +8,10 @@ def configure_mounts():
     text = os.environ.get('RUNPOD_MOUNTS')
     if not text:
         return
-    from runpod.apps import volume
-
-    volume._configure_mounts(json.loads(text))
+    mounts = json.loads(text)
+    try:
+        from runpod.apps import volume
+    except ImportError:
+        # An SDK before 2.0, as an image of its own may have, asks for no paths.
+        return
+    volume._configure_mounts(mounts)

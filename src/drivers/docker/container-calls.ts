@@ -2,6 +2,7 @@
 import type { WorkerId } from '../../core/ids.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { amdDevices } from '../base/amd-devices.ts'
+import { needsRuntime, runtimeArchive, withRuntimePath } from './app-runtime.ts'
 import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
@@ -20,11 +21,14 @@ const CREATE_MS = 60_000
 export class ContainerCalls {
   readonly #engine
   readonly #installation
+  readonly #runtime
   #boundsDisk = true
 
-  constructor(engine: Engine, installation: string) {
+  /** @param runtime folder of the package of apps on this machine */
+  constructor(engine: Engine, installation: string, runtime: string) {
     this.#engine = engine
     this.#installation = installation
+    this.#runtime = runtime
   }
 
   /**
@@ -34,6 +38,19 @@ export class ContainerCalls {
    * @throws EngineError, or AppError `invalid` when it can never be made
    */
   async create(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
+    if (!needsRuntime(spec)) return this.#make(spec, image, connection)
+    const { Config } = await this.#engine.call<{ Config?: { Env?: string[] | null } }>({
+      method: 'GET',
+      path: `/images/${encodeURIComponent(image)}/json`,
+    })
+    const container = await this.#make(withRuntimePath(spec, Config?.Env ?? []), image, connection)
+    const archive = runtimeArchive(this.#runtime)
+    const path = `/containers/${container}/archive`
+    await this.#engine.call({ method: 'PUT', path, query: { path: '/' }, archive, deadlineMs: CREATE_MS })
+    return container
+  }
+
+  async #make(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
     const { cpus = 1, memoryBytes = 0, podman = null } = this.#engine.facts ?? {}
     const gpus = { podman, amdDevices }
     const make = async (boundsDisk: boolean) => {

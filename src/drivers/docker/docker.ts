@@ -34,6 +34,8 @@ import { hasNotEnded, type InspectedContainer } from './inspected-container.ts'
 export interface DockerDriverOptions {
   readonly addresses: ContainerEngineOptions['addresses']
   readonly note: ContainerEngineOptions['note']
+  /** Folder of the Python package of apps on this machine. */
+  readonly runtime: string
   readonly clock: Clock
   readonly notifier: Notifier
   readonly logs: WorkerLogs
@@ -95,7 +97,7 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
       onAway: () => this.#pollSoon(AWAY_POLL_MS),
       onEvent: event => this.#onEngineEvent(event),
     })
-    this.#calls = new ContainerCalls(this.#engine, options.installation)
+    this.#calls = new ContainerCalls(this.#engine, options.installation, options.runtime)
     const { freeShare: share = readFreeShare } = options
     const freeShare = () => share(this.#engine.facts?.rootFolder ?? '')
     this.#images = new Images(

@@ -246,6 +246,7 @@ function dockerDriver(
     clock: systemClock,
     installation: ensureInstallation(config.dataDir),
     stateDir: folderIn(config.dataDir, 'docker'),
+    runtime: runtimePackageFolder(),
     maxWorkers: config.maxWorkers ?? MAX_WORKERS,
     bootId: readBootId(),
     addresses: () => engineAddresses(config.docker, process.env),

@@ -98,6 +98,7 @@ async function openPlayed(context: TestContext, written: () => number) {
     clock: fastClock,
     installation: 'i',
     stateDir: played.folder,
+    runtime: played.folder,
     maxWorkers: 1,
     bootId: '',
     addresses: () => engineAddresses(played.url, {}),

@@ -85,6 +85,7 @@ async function openPlayed(context: TestContext, { runs, takesSignals }: Custom) 
       clock,
       installation: 'i',
       stateDir: played.folder,
+      runtime: played.folder,
       maxWorkers: 1,
       bootId: '',
       addresses: () => engineAddresses(played.url, {}),

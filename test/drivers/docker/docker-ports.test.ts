@@ -167,6 +167,7 @@ test('a container that got another address while its engine was away is reached 
     clock: fastClock,
     installation: 'i',
     stateDir: folder,
+    runtime: folder,
     maxWorkers: 1,
     bootId: '',
     addresses: () => engineAddresses(url, {}),

@@ -58,6 +58,7 @@ async function openPlayed(context: TestContext, fails = 0) {
     clock,
     installation: 'i',
     stateDir: played.folder,
+    runtime: played.folder,
     maxWorkers: 1,
     bootId: '',
     addresses: () => engineAddresses(played.url, {}),

@@ -1,5 +1,7 @@
 /** Real servers in containers as workers of load-balancing endpoints, each with an image of its own. */
 import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { buildImage } from '../../../src/drivers/docker/images/build.ts'
 import { engineAt, engineUrl, noDocker, workerImage } from '../../support/docker.ts'
@@ -9,6 +11,8 @@ import { atEnd } from '../support/cleanup.ts'
 import { healthOf } from '../support/client.ts'
 import { startContainerServer } from '../support/containers.ts'
 import { fixture, type Server } from '../support/server.ts'
+import { secureVolume, startTask } from '../support/tasks.ts'
+import { until } from '../support/until.ts'
 
 describe('servers in containers', { skip: noDocker, timeout: patient(240_000) }, () => {
   const engine = engineAt(engineUrl)
@@ -50,6 +54,35 @@ describe('servers in containers', { skip: noDocker, timeout: patient(240_000) },
     const stopped = own.stop()
     assert.equal((await chat.ended()).code, 1001)
     assert.equal((await stopped).code, 0)
+  })
+
+  test('a task in an image of its own runs the program of apps, with its volumes at the paths that it names', async () => {
+    const own = await startContainerServer({ args: ['--tls-self-signed'] })
+    const near = await secureVolume(own, 'network-volumes', { name: 'near', size: 10, dataCenter: 'EU-RO-1' })
+    const everywhere = await secureVolume(own, 'global-volumes', { name: 'all' })
+    writeFileSync(join(near.folder, 'text'), 'of the client')
+    const task = await startTask(own, {
+      imageName: workerImage,
+      dockerArgs: `sh -c 'PY=python3; "$PY" -c "import runpod_sdk_runtime, runpod" && exec "$PY" -m runpod_sdk_runtime.task.runner'`,
+      volumeMounts: [
+        { volumeId: near.id, volumeType: 'NETWORK_VOLUME', mountPath: '/data' },
+        { volumeId: everywhere.id, volumeType: 'OBJECT_STORE_VOLUME', mountPath: '/srv/models' },
+      ],
+    })
+    await until('the program answers', async () => (await task.ask('/ping')).status === 200)
+    const source = readFileSync(join(fixture('python-app'), 'container_task.py'), 'utf8')
+    const call = { function_name: 'meet', function_code: source, args: ['from the task'], kwargs: {} }
+    const request = { ...call, execution_type: 'function', serialization_format: 'json', timeout: null }
+    assert.equal((await task.ask('/submit', request)).status, 200)
+    const result = async () => JSON.parse((await task.ask('/result')).text)
+    await until('the task has ended', async () => (await result()).status === 'DONE')
+    assert.deepEqual((await result()).response.json_result, {
+      port: '8080',
+      files: ['text'],
+      mounts: ['/data', '/srv/models'],
+    })
+    assert.equal(readFileSync(join(everywhere.folder, 'result'), 'utf8'), 'from the task')
+    assert.deepEqual(await task.end(), { data: { podTerminate: null } })
   })
 
   test('a server in Node survives a kill of Runyard, and ends with an orderly stop', async () => {

@@ -7,7 +7,7 @@ import { RefusedCall } from './engine-error.ts'
 
 /** One call of an engine. */
 export interface EngineRequest {
-  readonly method: 'GET' | 'POST' | 'DELETE'
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE'
   /** The path without a version, such as `/containers/json`. Ids and names of people in it are encoded. */
   readonly path: string
   /** An object is sent as JSON, an array as one value for each element. */
