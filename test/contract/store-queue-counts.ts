@@ -100,6 +100,8 @@ export const queueCountCases: Cases = {
     const demand = { queued: 40 - held, takers: 8 }
     assert.deepEqual(await world.store.endpoints.demand(E1, workers[0]!), { ...demand, takerState: 'READY' })
     assert.deepEqual(await world.store.endpoints.demand(E1, W1), { ...demand, takerState: null })
+    const withComing = { queued: 43 - held, takers: 8, takerState: null }
+    assert.deepEqual(await world.store.endpoints.demand(E1, W1, 3), withComing)
     assert.deepEqual(await world.store.endpoints.active(), [E1])
     assert.deepEqual([(await counted(world)).queued, (await counted(world)).inProgress], [40 - held, held])
     await Promise.all(claimed.flatMap((jobs, at) => jobs.map(({ id }) => world.finish(id, workers[at]))))

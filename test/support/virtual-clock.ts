@@ -56,6 +56,14 @@ export class VirtualClock implements Clock {
     }
   }
 
+  /** Fires the timers of this instant, as a turn of the event loop does. */
+  fireDue(): void {
+    for (let timer = this.#next(this.#nowMs); timer !== undefined; timer = this.#next(this.#nowMs)) {
+      this.#timers.delete(timer)
+      timer.callback()
+    }
+  }
+
   /** Advances the time: each timer fires at its own instant, and its work is done before the next one. */
   async advance(ms: number): Promise<void> {
     const endMs = this.#nowMs + ms

@@ -1,7 +1,7 @@
 import type { Store } from './store.ts'
 
 /** Name of a part of the store, such as `jobs`. */
-export type StorePart = Exclude<keyof Store, 'close'>
+export type StorePart = Exclude<keyof Store, 'close' | 'keepsOrder'>
 
 /** Names of operations, such as `jobs.claim`. */
 export type OperationName = { [Part in StorePart]: `${Part}.${keyof Store[Part] & string}` }[StorePart]

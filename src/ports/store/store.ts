@@ -60,6 +60,11 @@ export type {
  * or not at all. A change that is no longer allowed returns null, false or an empty list, and never throws.
  */
 export interface Store {
+  /**
+   * True where changes are made in the order of their calls, and those that come together in one transaction: a claim
+   * sees the jobs whose insert was called before it.
+   */
+  readonly keepsOrder: boolean
   readonly jobs: JobStore
   readonly jobOutcomes: JobOutcomeStore
   readonly jobRecords: JobRecordStore
@@ -402,8 +407,9 @@ export interface EndpointStore {
   endedTasks(beforeMs: number, limit: number): Promise<EndpointId[]>
   /**
    * Number of its jobs that wait for a worker, number of workers that may take them, and the state of one that asks.
+   * @param coming number of further jobs that are being inserted and count as jobs that wait
    */
-  demand(id: EndpointId, workerId: WorkerId): Promise<QueueDemand>
+  demand(id: EndpointId, workerId: WorkerId, coming?: number): Promise<QueueDemand>
   /** One consistent picture; null when the endpoint is gone. */
   snapshot(id: EndpointId): Promise<EndpointSnapshot | null>
   /** The numbers of endpoints of all owners, in the order of their ids, at most `limit`, after the given one. */

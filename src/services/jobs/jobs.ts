@@ -24,6 +24,7 @@ import type { ClaimRequest } from '../../ports/store/claims.ts'
 import type { BegunJob, JobMove, QueuePart } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
+import { ComingJobs } from './coming-jobs.ts'
 import { JobEnds } from './job-ends.ts'
 
 /** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait during a step. */
@@ -82,6 +83,8 @@ export class Jobs {
   readonly #quotas
   readonly #records
   readonly #ends = new JobEnds()
+  /** Jobs that are being stored. */
+  readonly coming
   /** Number of ends before jobs were accepted, by the jobs as their callers got them. */
   readonly #endsWhenAccepted = new WeakMap<Job, number>()
   #lastPosition = 0
@@ -90,6 +93,7 @@ export class Jobs {
   constructor(ports: Ports, longPoll: LongPoll, quotas: Quotas, records: JobRecordRules = JOB_RECORD_RULES) {
     this.#records = records
     this.#ports = ports
+    this.coming = new ComingJobs(ports.store)
     this.#longPoll = longPoll
     this.#quotas = quotas
   }
@@ -107,6 +111,7 @@ export class Jobs {
     const key = origin.idempotencyKey
     const endsBefore = this.#ends.count
     let firstId: JobId | null
+    using _insert = this.coming.begin(endpoint.id)
     try {
       // Nothing may come between the insert and its event: a claim in the same commit emits its event right after.
       if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null

@@ -1,6 +1,7 @@
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { type HeldCall, LongPoll } from '../long-poll.ts'
+import type { ComingJobs } from './coming-jobs.ts'
 import type { ClaimAnswer } from './jobs.ts'
 
 /** A take that joins the poll queue of its endpoint. */
@@ -34,11 +35,14 @@ const HELD_BACK_MS = 1_000
  */
 export class PollQueues {
   readonly #ports
+  readonly #coming
   readonly #longPoll
   readonly #queues = new Map<EndpointId, PollQueue>()
 
-  constructor(ports: Ports) {
+  /** @param coming jobs for which a take may claim before they are stored */
+  constructor(ports: Ports, coming: ComingJobs) {
     this.#ports = ports
+    this.#coming = coming
     this.#longPoll = new LongPoll(ports, 'workers')
   }
 
@@ -57,14 +61,33 @@ export class PollQueues {
     if (queue === undefined) {
       const takes: WaitingTake[] = []
       const unsubscribe = this.#ports.notifier.subscribe(`queue:${endpointId}`, () => wakeFirst(takes))
+      const unlisten = this.#coming.listen(endpointId, this.#wakeSoon(takes))
       const close = () => {
         unsubscribe()
+        unlisten()
         this.#queues.delete(endpointId)
       }
       queue = { takes, close }
       this.#queues.set(endpointId, queue)
     }
     return queue
+  }
+
+  /**
+   * Wakes the first take once for all jobs that come in one turn: its claim follows their inserts, and the store
+   * does not work on them yet.
+   */
+  #wakeSoon(takes: readonly WaitingTake[]): () => void {
+    let isPlanned = false
+    const wake = () => {
+      isPlanned = false
+      wakeFirst(takes)
+    }
+    return () => {
+      if (isPlanned) return
+      isPlanned = true
+      this.#ports.clock.after(0, wake)
+    }
   }
 }
 

@@ -66,7 +66,7 @@ export class Takes {
     this.#ports = ports
     this.#parts = parts
     this.#ends = ends
-    this.#polls = new PollQueues(ports)
+    this.#polls = new PollQueues(ports, parts.jobs.coming)
   }
 
   /**
@@ -127,6 +127,7 @@ export class Takes {
   /** One try of a take: jobs for it, or the reason for which it gets none. */
   async #claim(take: TakeInProgress, takers: number): Promise<ClaimAnswer> {
     const { store, logs } = this.#ports
+    const { jobs } = this.#parts
     const { worker, running, request, pending } = take
     const { id: workerId, endpointId } = worker
     for (;;) {
@@ -134,7 +135,7 @@ export class Takes {
       if (running.isLoading || worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
         return (await mayWait(store, workerId)) ? BARRED : OVER
       }
-      const demand = await store.endpoints.demand(endpointId, workerId)
+      const demand = await store.endpoints.demand(endpointId, workerId, jobs.coming.count(endpointId))
       if (request.signal.aborted || running.hasEnded) return OVER
       if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? NOTHING : OVER
       if (demand.takerState === 'FROZEN') return BARRED
@@ -146,7 +147,7 @@ export class Takes {
       if (demand.queued === 0) return NOTHING
       const numbers = takers > 1 || isSerial ? { limit: 1 } : await this.#numbers(take, demand)
       const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
-      const answer = await this.#parts.jobs.claim(running, { endpointId, ...numbers, letGoFirst })
+      const answer = await jobs.claim(running, { endpointId, ...numbers, letGoFirst })
       pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
       if (answer.kind !== 'jobs') return answer
       logs.mark(workerId, 'begin')

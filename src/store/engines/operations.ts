@@ -94,10 +94,12 @@ export function findOperation(name: string): Operation {
 /**
  * A store whose methods pass their names and arguments on.
  * @param call runs an operation by its name
+ * @param keepsOrder true where writes are made in the order of their calls; false unless given
  */
 export function storeFromCalls(
   call: (name: string, args: readonly unknown[]) => Promise<unknown>,
   close: () => Promise<void>,
+  keepsOrder = false,
 ): Store {
   const parts = Object.entries(operations).map(([part, methods]) => {
     const names = Object.keys(methods)
@@ -107,5 +109,5 @@ export function storeFromCalls(
     }
     return [part, Object.fromEntries(names.map(method => [method, passOn(method)]))] as const
   })
-  return { ...(Object.fromEntries(parts) as unknown as Omit<Store, 'close'>), close }
+  return { ...(Object.fromEntries(parts) as unknown as Omit<Store, 'close' | 'keepsOrder'>), keepsOrder, close }
 }

@@ -53,6 +53,7 @@ export function sqliteStoreOn(host: Host): SqliteStore {
   const store = storeFromCalls(
     (name, args) => host.call(name, args),
     () => host.close(),
+    true,
   )
   const moveToThread = async () => (host instanceof MovingHost ? host.move() : undefined)
   const runsBeside = () => host instanceof ThreadHost || (host instanceof MovingHost && host.hasMoved)

@@ -184,12 +184,12 @@ export interface DemandRow {
   readonly taker_state: WorkerState | null
 }
 
-/** $1 id, $2 id of one of its workers. */
+/** $1 id, $2 id of one of its workers, $3 number of jobs that count besides those of the queue. */
 export const queueDemand = `
   SELECT queued,
     CASE WHEN queued > 0 THEN (SELECT COUNT(*) FROM workers WHERE endpoint_id = $1 AND state IN ('STARTING', 'READY')) ELSE 0 END AS takers,
     (SELECT state FROM workers WHERE id = $2) AS taker_state
-  FROM (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) AS {{integer}}) AS queued FROM queue_counts WHERE endpoint_id = $1) AS counts`
+  FROM (SELECT CAST(COALESCE(SUM(queued + queued_low_priority), 0) + CAST($3 AS {{integer}}) AS {{integer}}) AS queued FROM queue_counts WHERE endpoint_id = $1) AS counts`
 
 /** $1 id, $2 limit. The queues of the endpoints after that id. */
 export const queueLoads = `

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
+import { faultyStore } from '../../support/faulty-store.ts'
 import { type Answer, openRig, type Rig, type RigWorker } from '../../support/rig.ts'
 
 /** An endpoint with this many workers, each of which has a take that waits. */
@@ -454,4 +456,68 @@ test('a batch of large jobs has as many as fit into one response, at least one, 
     taken.push(json.map(({ id }: { id: string }) => id))
   }
   assert.deepEqual(taken, [ids.slice(0, 3), ids.slice(3)])
+})
+
+/** Turns of the microtask queue in which a take that is woken claims. */
+const TURNS = 100
+
+function inTurns(turns: number, call: () => void): void {
+  if (turns === 0) call()
+  else queueMicrotask(() => inTurns(turns - 1, call))
+}
+
+/**
+ * A rig whose writes wait for the end of a turn of the event loop, as in production.
+ * @param fails true for a call of the store that fails
+ */
+async function rigWithTurns(t: TestContext, fails: (name: string) => boolean = () => false) {
+  let rig: Rig | null = null
+  const gather = (flush: () => void) =>
+    inTurns(TURNS, () => {
+      rig?.clock.fireDue()
+      inTurns(TURNS, flush)
+    })
+  const store = await openSqliteStore({ file: ':memory:', host: 'inline', gather })
+  rig = await openRig(t, { openStore: async () => faultyStore(store, name => (fails(name) ? 'before' : null)) })
+  return { rig, commits: async () => (await store.stats()).commits }
+}
+
+test('a job for a worker that waits is stored and claimed in one transaction', async t => {
+  const { rig, commits } = await rigWithTurns(t)
+  const { endpoint, polls } = await idleWorkers(rig, 1)
+  const before = await commits()
+  const id = await rig.submit(endpoint)
+  assert.equal((await commits()) - before, 1)
+  assert.equal((await polls[0])!.json.id, id)
+  const job = await rig.job(endpoint, id)
+  assert.deepEqual([job.status, job.attempt], ['IN_PROGRESS', 1])
+})
+
+test('jobs that come in one turn are claimed by one batch take, in their order', async t => {
+  const { rig, commits } = await rigWithTurns(t)
+  const endpoint = await rig.endpoint({ workersMin: 1, workersMax: 1 })
+  await rig.clock.advance(100)
+  const poll = rig.worker(rig.fleet.started.length - 1).take({ batch: 16 })
+  await rig.clock.settle()
+  const before = await commits()
+  const submitted = await Promise.all(Array.from({ length: 5 }, () => rig.submit(endpoint)))
+  assert.equal((await commits()) - before, 1)
+  const taken = (await poll).json as { readonly id: string }[]
+  assert.deepEqual(
+    taken.map(({ id }) => id),
+    submitted,
+  )
+})
+
+test('a job that is not stored wakes a worker for nothing, which gets the next one', async t => {
+  let isBroken = false
+  const { rig } = await rigWithTurns(t, name => isBroken && name === 'jobs.insert')
+  const { endpoint, polls } = await idleWorkers(rig, 1)
+  isBroken = true
+  const refused = await rig.ask('POST', `/v2/${endpoint}/run`, { body: { input: {} } })
+  await rig.clock.settle()
+  assert.equal(refused.status, 503)
+  isBroken = false
+  const id = await rig.submit(endpoint)
+  assert.equal((await polls[0])!.json.id, id)
 })

@@ -178,8 +178,8 @@ export const endpoints = {
     return (yield* query<DomainRow>(listDomains)).map(domainFromRow)
   }),
 
-  demand: read(function* (id: EndpointId, workerId: WorkerId): Steps<QueueDemand> {
-    const row = yield* queryOne<DemandRow>(sql.queueDemand, [id, workerId])
+  demand: read(function* (id: EndpointId, workerId: WorkerId, coming = 0): Steps<QueueDemand> {
+    const row = yield* queryOne<DemandRow>(sql.queueDemand, [id, workerId, coming])
     return { queued: row?.queued ?? 0, takers: row?.takers ?? 0, takerState: row?.taker_state ?? null }
   }),
 
