@@ -33,6 +33,7 @@ import { shortJobs } from './suites/short-jobs.ts'
 import { stream } from './suites/stream.ts'
 import { tail } from './suites/tail.ts'
 import { thaw } from './suites/thaw.ts'
+import { threadJobs } from './suites/thread-jobs.ts'
 
 const SUITES: readonly Suite[] = [
   enqueue,
@@ -43,6 +44,7 @@ const SUITES: readonly Suite[] = [
   payload,
   gateway,
   httpThreads,
+  threadJobs,
   coldStart,
   thaw,
   shortJobs,

@@ -115,6 +115,25 @@ interface Exchange {
   bodySlot: Slot
 }
 
+function newExchange(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+  const { socket } = incoming
+  const sinceMs = performance.now()
+  return {
+    incoming,
+    outgoing,
+    socket,
+    sinceMs,
+    bytesAtStart: socket.bytesRead,
+    place: null,
+    pace: { atMs: sinceMs, bytes: 0 },
+    unreadSinceMs: null,
+    response: null,
+    isStreamed: false,
+    slot: -1,
+    bodySlot: -1,
+  }
+}
+
 const EXCHANGE = Symbol('exchange')
 type TrackedRequest = IncomingMessage & { [EXCHANGE]?: Exchange | undefined }
 
@@ -188,6 +207,14 @@ export class Connections {
     this.#totals.connections.add(1)
     this.#silent.set(secure, sinceMs)
     secure.once('close', () => this.#forget(secure))
+  }
+
+  /** Counts a request whose connection another thread has, with the limits of that on bodies and on memory. */
+  passed(incoming: IncomingMessage, outgoing: ServerResponse): void {
+    const exchange = newExchange(incoming, outgoing)
+    exchange.isStreamed = true
+    setExchange(incoming, exchange)
+    outgoing.on('close', () => this.#end(exchange))
   }
 
   /** Exempts a request from the limits on bodies: its handler has limits of its own. */
@@ -355,21 +382,7 @@ export class Connections {
 
   #begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming
-    const sinceMs = performance.now()
-    const exchange: Exchange = {
-      incoming,
-      outgoing,
-      socket,
-      sinceMs,
-      bytesAtStart: socket.bytesRead,
-      place: null,
-      pace: { atMs: sinceMs, bytes: 0 },
-      unreadSinceMs: null,
-      response: null,
-      isStreamed: false,
-      slot: -1,
-      bodySlot: -1,
-    }
+    const exchange = newExchange(incoming, outgoing)
     this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
     this.#silent.delete(socket)
     this.#idle.delete(socket)

@@ -12,6 +12,7 @@ import { listenAtFile } from '../disk/socket-file.ts'
 import { clientAddress, peerAddress } from '../gateway/entrance/forwarded.ts'
 import type { Entrance } from '../gateway/entrance/route.ts'
 import { BodyTurns } from './body-turns.ts'
+import { type CallSender, isCall } from './call-messages.ts'
 import type { ConnectionTotals } from './connection-totals.ts'
 import { CONNECTION_LIMITS, type ConnectionLimits, Connections, connectionCounts, hasBody } from './connections.ts'
 import { answerHalfClosed } from './half-closed.ts'
@@ -19,6 +20,7 @@ import { handOver } from './handed-request.ts'
 import { type HostRefusal, hostCheck, NO_TARGET, namedHost, plainHost, type ServerHosts } from './hosts.ts'
 import { type Mount, mounted } from './mount.ts'
 import type { PassedRequests } from './passed-requests.ts'
+import type { TakeCall } from './received-calls.ts'
 import { newRequestId, requestIdFromHeaders } from './request-ids.ts'
 import type { StandIn } from './stand-in.ts'
 import { type ListenerTls, overTls } from './tls.ts'
@@ -74,6 +76,8 @@ export interface ListenOptions {
   readonly crowded?: () => void
   /** Gets the requests that are for no endpoint, in place of the surfaces; none by default. */
   readonly passer?: StandIn | null
+  /** Sends job operations to the deciding thread in place of {@link passer}; none by default. */
+  readonly calls?: CallSender | null
   /** Accepts only requests that threads of this server pass on; by default all are accepted. */
   readonly passed?: PassedRequests | null
   /** A field that every response has, as a name and a value; none by default. */
@@ -87,6 +91,8 @@ export interface Listener {
   readonly port: number
   /** Ends a request that has a reserved place without an account, if there is one. */
   makeRoom(): void
+  /** Responds to a request whose connection another thread has. @param address of its client, if known */
+  readonly take: TakeCall
   /** Takes no new connections and ends idle ones; resolves when all are gone, after `graceMs` at the latest. */
   close(graceMs: number): Promise<void>
 }
@@ -97,7 +103,7 @@ export interface Listener {
  */
 export async function listen(surface: Fetch, options: ListenOptions): Promise<Listener> {
   const { host, maxConnections, onFull = () => {}, refuses = () => false, trusts = () => false, limits = {} } = options
-  const { tls, field, handshakeMs, passer = null, passed = null } = options
+  const { tls, field, handshakeMs, passer = null, calls = null, passed = null } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
   const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
@@ -118,6 +124,39 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   const others = { refuses: refusesAny, isPassedOn, isBusy, enters, refuse: refuseFull, upgraded, standIn }
   const mount = options.mount === undefined ? null : mounted(options.mount, others)
   const answer = answering(surface, trusts, () => connections, options.mount?.entrance ?? null)
+  const respond = (incoming: IncomingMessage, outgoing: ServerResponse) => {
+    if (field !== undefined) outgoing.setHeader(...field)
+    if (isForeign(incoming)) return void incoming.socket.destroy()
+    const requestId = requestIdFromHeaders(incoming)
+    const problem = lengthProblem(incoming) ?? hostProblem(incoming)
+    const instead = standIn()
+    const isContainer = refuses(peerAddress(incoming))
+    if (isContainer && (instead !== null || !isForFiles(incoming))) refuse(outgoing, requestId, CONTAINER)
+    else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming))) refuse(outgoing, requestId, problem)
+    else if (instead !== null) {
+      const isCounted = instead.isCounting === true || connections.enters(incoming, null, () => false)
+      if (!isCounted) return refuseFull(outgoing, requestId)
+      // The server that gets it next has limits of its own.
+      connections.untimed(incoming)
+      outgoing.setHeader(REQUEST_ID, requestId)
+      instead.handle(incoming, outgoing, problem !== null)
+    } else if (!isContainer && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
+    else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
+    else if (calls !== null && isCall(incoming)) {
+      outgoing.setHeader(REQUEST_ID, requestId)
+      calls.handle(incoming, outgoing)
+    } else if (passer !== null) {
+      connections.untimed(incoming)
+      outgoing.setHeader(REQUEST_ID, requestId)
+      passer.handle(incoming, outgoing)
+    } else {
+      // Before anything reads the path.
+      tidyTarget(incoming)
+      if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
+      incoming.headers.host = urlHost(incoming.headers.host ?? '')
+      void answer(incoming, outgoing)
+    }
+  }
   const server = createServer(
     {
       keepAliveTimeout: KEEP_ALIVE_MS,
@@ -128,37 +167,7 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       noDelay: true,
       ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
-    (incoming: IncomingMessage, outgoing: ServerResponse) => {
-      if (field !== undefined) outgoing.setHeader(...field)
-      if (isForeign(incoming)) return void incoming.socket.destroy()
-      const requestId = requestIdFromHeaders(incoming)
-      const problem = lengthProblem(incoming) ?? hostProblem(incoming)
-      const instead = standIn()
-      const isContainer = refuses(peerAddress(incoming))
-      if (isContainer && (instead !== null || !isForFiles(incoming))) refuse(outgoing, requestId, CONTAINER)
-      else if (problem !== null && !(problem.status === 421 && isPassedOn(incoming)))
-        refuse(outgoing, requestId, problem)
-      else if (instead !== null) {
-        const isCounted = instead.isCounting === true || connections.enters(incoming, null, () => false)
-        if (!isCounted) return refuseFull(outgoing, requestId)
-        // The server that gets it next has limits of its own.
-        connections.untimed(incoming)
-        outgoing.setHeader(REQUEST_ID, requestId)
-        instead.handle(incoming, outgoing, problem !== null)
-      } else if (!isContainer && mount?.takes(incoming, outgoing)) connections.untimed(incoming)
-      else if (!namesTarget(incoming)) refuse(outgoing, requestId, NO_TARGET)
-      else if (passer !== null) {
-        connections.untimed(incoming)
-        outgoing.setHeader(REQUEST_ID, requestId)
-        passer.handle(incoming, outgoing)
-      } else {
-        // Before anything reads the path.
-        tidyTarget(incoming)
-        if (!connections.enters(incoming, null, () => isReserved(incoming))) return refuseFull(outgoing, requestId)
-        incoming.headers.host = urlHost(incoming.headers.host ?? '')
-        void answer(incoming, outgoing)
-      }
-    },
+    respond,
   )
   answerHalfClosed(server)
   mount?.attach(server)
@@ -182,6 +191,11 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
     url,
     port: bound,
     makeRoom: () => void connections.makeRoom(),
+    take: (incoming, outgoing, address) => {
+      passed?.trust(incoming, address)
+      connections.passed(incoming, outgoing)
+      respond(incoming, outgoing)
+    },
     async close(graceMs) {
       unfollow()
       release()

@@ -22,6 +22,7 @@ export async function withPassage(listener: Listener, file: string, maxConnectio
     url: listener.url,
     port: listener.port,
     makeRoom: () => listener.makeRoom(),
+    take: listener.take,
     async close(graceMs) {
       server.close()
       await listener.close(graceMs)

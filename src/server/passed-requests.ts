@@ -31,6 +31,12 @@ export class PassedRequests {
     this.#secret = secret
   }
 
+  /** Accepts a request that came as a message of a thread. @param address of its client, if known */
+  trust(incoming: IncomingMessage, address: string | undefined): void {
+    if (address !== undefined) setPeerAddress(incoming, address)
+    this.#accepted.add(incoming)
+  }
+
   /** True if a thread of this server passed a request on, whose client then has its address. */
   accepts(incoming: IncomingMessage): boolean {
     if (this.#accepted.has(incoming)) return true

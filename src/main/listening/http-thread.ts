@@ -4,6 +4,7 @@ import { receiveMessageOnPort, workerData } from 'node:worker_threads'
 import { isWithin } from '../../core/workers/container-reach.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
 import { ThreadGateway } from '../../gateway/threads/thread-gateway.ts'
+import { CallSender } from '../../server/call-messages.ts'
 import { sharedTotals } from '../../server/connection-totals.ts'
 import { type Listener, listen } from '../../server/listener.ts'
 import { RequestPasser } from '../../server/passed-requests.ts'
@@ -22,6 +23,7 @@ const gateway = new ThreadGateway({
   rules,
   bodyBytes,
 })
+const calls = new CallSender(systemClock, packet => post({ kind: 'calls', packet }))
 const passer = new RequestPasser(passing.file, passing.secret)
 const { promise: opening, resolve: open } = Promise.withResolvers<void>()
 let subnets: readonly string[] = []
@@ -34,6 +36,7 @@ function receive(message: ToHttpThread): void {
   received = (received + 1) | 0
   if (message.kind === 'batch') gateway.receive(message.batch)
   else if (message.kind === 'answer') open()
+  else if (message.kind === 'answers') calls.receive(message.packet)
   else if (message.kind === 'containers') ({ subnets } = message)
   else void close(message.graceMs)
 }
@@ -79,6 +82,7 @@ try {
     mount: { ...mount, entrance: gateway, findEndpoint },
     opening,
     passer,
+    calls,
     standIn: () => {
       catchUp()
       return gateway.isActing ? null : passer

@@ -13,9 +13,12 @@ import { compileCacheEnvironment } from '../../disk/compile-cache.ts'
 import { programFile } from '../../disk/package-files.ts'
 import type { AdmissionRules } from '../../gateway/entrance/admission.ts'
 import type { DecidingMessage, MessagesOfTerm, ThreadChannel, ThreadMessage } from '../../gateway/threads/messages.ts'
+import type { Packet } from '../../server/call-messages.ts'
 import { type ConnectionTotals, sharedTotals, type TotalsMemory, totalsMemory } from '../../server/connection-totals.ts'
 import type { ConnectionLimits } from '../../server/connections.ts'
 import type { Mount } from '../../server/mount.ts'
+import { CallReceiver, type TakeCall } from '../../server/received-calls.ts'
+import { systemClock } from '../../system/clock.ts'
 import type { Log } from '../../system/observing/log.ts'
 
 /** Limit of the threads that a server chooses itself. */
@@ -48,12 +51,14 @@ export interface HttpThreadData {
 export type ToHttpThread =
   | { readonly kind: 'batch'; readonly batch: MessagesOfTerm<DecidingMessage> }
   | { readonly kind: 'answer' }
+  | { readonly kind: 'answers'; readonly packet: Packet }
   | { readonly kind: 'containers'; readonly subnets: readonly string[] }
   | { readonly kind: 'close'; readonly graceMs: number }
 
 /** A message of a thread. */
 export type FromHttpThread =
   | { readonly kind: 'batch'; readonly batch: MessagesOfTerm<ThreadMessage> }
+  | { readonly kind: 'calls'; readonly packet: Packet }
   | { readonly kind: 'listening'; readonly port: number }
   | { readonly kind: 'failed'; readonly message: string; readonly code: string | undefined }
   | { readonly kind: 'full' | 'crowded' }
@@ -65,6 +70,8 @@ export interface HttpThreadWatch {
   readonly full: () => void
   /** A thread needs room for a connection, and has none to end. */
   readonly crowded: () => void
+  /** A thread has sent a request as a message. */
+  readonly call: TakeCall
 }
 
 /** Number of threads that read HTTP; 1 if the deciding thread reads it. */
@@ -169,6 +176,7 @@ class HttpThread implements ThreadChannel {
   readonly #listening = Promise.withResolvers<number>()
   readonly #closed = Promise.withResolvers<void>()
   readonly #exit: Promise<unknown>
+  readonly #calls
   #handle: (batch: MessagesOfTerm<ThreadMessage>) => void = () => {}
   #boundPort = 0
   #isEnding = false
@@ -185,6 +193,7 @@ class HttpThread implements ThreadChannel {
       env: { ...process.env, ...compileCacheEnvironment() },
       resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB },
     })
+    this.#calls = new CallReceiver(systemClock, packet => this.post({ kind: 'answers', packet }), on.call)
     this.#exit = once(this.#worker, 'exit')
     this.#worker.on('error', error => this.#died(error))
     this.#worker.on('exit', () => this.#died(new Error('it ended')))
@@ -221,6 +230,9 @@ class HttpThread implements ThreadChannel {
     switch (message.kind) {
       case 'batch':
         this.#handle(message.batch)
+        break
+      case 'calls':
+        this.#calls.receive(message.packet)
         break
       case 'listening':
         this.#boundPort = message.port

@@ -20,6 +20,7 @@ import { formatOrigin, type Listener, type ListenOptions, listen } from '../../s
 import type { Mount } from '../../server/mount.ts'
 import { withPassage } from '../../server/passage.ts'
 import { PassedRequests } from '../../server/passed-requests.ts'
+import type { TakeCall } from '../../server/received-calls.ts'
 import { sharedAddresses } from '../../server/shares.ts'
 import { redirectToHttps } from '../../server/stand-in.ts'
 import type { ListenerTls } from '../../server/tls.ts'
@@ -236,7 +237,8 @@ async function openThreads(
     bodyBytes: config.lbBodyBytes,
   }
   let inner: Listener | null = null
-  const on = { full: options.onFull ?? (() => {}), crowded: () => inner?.makeRoom() }
+  const call: TakeCall = (...request) => inner?.take(...request)
+  const on = { full: options.onFull ?? (() => {}), crowded: () => inner?.makeRoom(), call }
   const threads = await HttpThreads.start(count, data, on).catch(error => {
     throw listenProblem(error as NodeJS.ErrnoException, host, port, '--port')
   })
@@ -252,6 +254,7 @@ async function openThreads(
     url: formatOrigin(host, threads.port),
     port: threads.port,
     makeRoom: () => inner?.makeRoom(),
+    take: call,
     async close(graceMs: number) {
       await threads.close(graceMs)
       await inner?.close(0)

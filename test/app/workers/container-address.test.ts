@@ -69,6 +69,7 @@ class World {
           url: `http://${host}:${got}`,
           port: got,
           makeRoom: () => {},
+          take: () => {},
           close: async () => void this.closed.push(`${host}:${got}`),
         }
       },
