@@ -35,7 +35,7 @@ const PICTURES: readonly Picture[] = [
     path: () => '/',
     isThere: async page => {
       await page.getByRole('button', { name: /^Roll back to release/ }).waitFor()
-      await page.getByRole('button', { name: 'Allow 1 worker' }).waitFor()
+      await page.getByRole('button', { name: /^Allow \d+ workers?$/ }).waitFor()
     },
   },
   {

@@ -154,7 +154,7 @@ function paused(snapshot: EndpointSnapshot): Explanation | null {
       `endpoint ${endpoint.name} is paused: workersMax is 0, so ${endpointWords(snapshot).whilePaused}`,
     ),
     advice: 'set workersMax to 1 or more',
-    actions: moreWorkers(snapshot, {}, 1),
+    actions: moreWorkers(snapshot, {}, endpoint.pausedFrom?.max ?? 1),
     sinceMs: queue.headQueuedAtMs,
   }
 }

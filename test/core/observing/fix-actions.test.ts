@@ -251,6 +251,13 @@ test('a worker that starts shows its output once it may have some', () => {
   assert.deepEqual(titles({ workers: [{ ...starting, startedAtMs: null, pullStartedAtMs: NOW - 5_000 }] }), [])
 })
 
+test('a paused endpoint is given as many workers as it had', () => {
+  const actions = (pausedFrom: { min: number; max: number } | null) =>
+    explained({ endpoint: { workersMax: 0, pausedFrom } }).actions.map(({ title }) => title)
+  assert.deepEqual(actions({ min: 1, max: 5 }), ['Allow 5 workers'])
+  assert.deepEqual(actions(null), ['Allow 1 worker'])
+})
+
 test('the JSON of an explanation has the commands of its actions, and says which action follows from which note', () => {
   const idle = anExit({ stopReason: 'idle', placedAtMs: NOW - 90_000, readyAtMs: NOW - 60_000 })
   const paused = explained({ endpoint: { workersMax: 0 }, exits: [idle, idle] })
