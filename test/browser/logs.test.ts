@@ -64,7 +64,7 @@ describe('logs in the console', { skip: browserSkip, timeout: patient(240_000) }
 
   test('are paused and go on without a line less', async () => {
     const { visitor, page } = await follow()
-    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByRole('button', { name: 'Pause', exact: true }).click()
     await page.getByText('◆ Paused').waitFor()
     await page.getByRole('button', { name: /^Resume \(\d\d+ new lines\)$/ }).waitFor()
     const last = await lastInSight(page)

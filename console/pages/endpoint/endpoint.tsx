@@ -86,7 +86,9 @@ function Actions({ of }: { readonly of: Endpoint }) {
       <a class="button" href={`/endpoints/new?from=${encodeURIComponent(id)}`}>
         Duplicate
       </a>
-      <Button onPress={isPaused ? resume : () => setAsked(true)}>{isPaused ? 'Resume' : 'Pause'}</Button>
+      <Button onPress={isPaused ? resume : () => setAsked(true)}>
+        {isPaused ? 'Resume endpoint' : 'Pause endpoint'}
+      </Button>
       {isAsked ? (
         <Confirm
           title={`Pause ${name}?`}
@@ -96,7 +98,7 @@ function Actions({ of }: { readonly of: Endpoint }) {
         >
           <p>
             Its workers finish what they do and end. New{' '}
-            {type === 'QUEUE' ? 'jobs are accepted and wait' : 'requests are refused'}; “Resume” allows{' '}
+            {type === 'QUEUE' ? 'jobs are accepted and wait' : 'requests are refused'}; “Resume endpoint” allows{' '}
             {plural(workers.max, 'worker')} again.
           </p>
         </Confirm>
