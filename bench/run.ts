@@ -26,6 +26,7 @@ import { held } from './suites/held.ts'
 import { httpThreads } from './suites/http-threads.ts'
 import { idle } from './suites/idle.ts'
 import { lifecycle } from './suites/lifecycle.ts'
+import { models } from './suites/models.ts'
 import { overload } from './suites/overload.ts'
 import { policy } from './suites/policy.ts'
 import { runsync } from './suites/runsync.ts'
@@ -45,6 +46,7 @@ const SUITES: readonly Suite[] = [
   gateway,
   httpThreads,
   threadJobs,
+  models,
   coldStart,
   thaw,
   shortJobs,
