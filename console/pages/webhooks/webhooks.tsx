@@ -170,7 +170,7 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
   ]
 }
 
-/** The address of a receiver, whose query the server hides. */
+/** The address of a receiver, of whose path and query the server hides most. */
 function Address({ of }: { readonly of: string | null }) {
   return of === null ? <span class="faint">sealed</span> : <span title={of}>{of.replace(/^https:\/\//, '')}</span>
 }

@@ -300,7 +300,10 @@ const DELIVERY = {
   id: z.string(),
   state: z.enum(DELIVERY_STATES),
   jobStatus: z.string(),
-  address: z.string().nullable().openapi({ description: 'origin and path of the receiver; a query is hidden' }),
+  address: z
+    .string()
+    .nullable()
+    .openapi({ description: 'origin of the receiver and the beginning of its path; the rest is hidden' }),
   createdAt: DateTime,
   nextTryAt: DateTime.optional(),
   tries: z.array(

@@ -92,10 +92,24 @@ export function messageBody(payload: string, { input, url }: { input: string | n
 /** Result of a wish to send a delivery again: it is due, or why it cannot be. */
 export type SentAgain = 'due' | 'delivered' | 'not_kept' | 'tried_often'
 
-/** A URL for people: its origin and its path. A query, a name and a password are hidden, since they may be secrets. */
+/** Length in characters up to which the beginning of a path is shown whole, and what is shown of a longer one. */
+const SHOWN_PATH = { whole: 8, cut: 4 } as const
+
+/**
+ * A URL for people: its origin and the beginning of its path. The rest may be secret and is hidden: the path of a
+ * channel in a chat is its password, as are a query, a name and a password.
+ */
 export function shownAddress(url: string): string {
   const { protocol, host = '', pathname = '', search = '' } = URL.parse(url) ?? {}
-  return protocol === undefined ? '?' : `${protocol}//${host}${pathname}${search === '' ? '' : '?…'}`
+  if (protocol === undefined) return '?'
+  const path = shownPath(pathname)
+  return `${protocol}//${host}${path}${search === '' || path.endsWith('…') ? '' : '?…'}`
+}
+
+function shownPath(path: string): string {
+  const [first = '', ...others] = path.slice(1).split('/')
+  if (first.length > SHOWN_PATH.whole) return `/${first.slice(0, SHOWN_PATH.cut)}…`
+  return others.some(part => part !== '') ? `/${first}/…` : path
 }
 
 /** A URL as it was given; with a name or a password, the normalized URL without these. */

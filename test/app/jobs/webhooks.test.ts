@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { MAX_WAITING_OUTCOMES, WebhookDispatcher } from '../../../src/control/webhook-dispatcher.ts'
 import { CALLS } from '../../../src/control/webhook-slots.ts'
 import type { DeliveryId, EndpointId, JobId, OwnerId } from '../../../src/core/ids.ts'
-import { HIDDEN_PROBLEM, WEBHOOK } from '../../../src/core/jobs/webhook.ts'
+import { HIDDEN_PROBLEM, shownAddress, WEBHOOK } from '../../../src/core/jobs/webhook.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
 import type { Webhooks } from '../../../src/services/jobs/webhooks.ts'
 import { makeLiveEvent } from '../../../src/services/observing/live-event.ts'
@@ -488,6 +488,20 @@ test('a webhook that was given up is sent again with the same message, by those 
   assert.equal((await rig.ask('POST', `/v2/${endpoint}/webhooks/${await rig.submit(endpoint)}/send`)).status, 404)
 })
 
+test('of the path of a receiver only a beginning is shown that tells receivers apart', () => {
+  for (const [url, shown] of [
+    ['https://hooks.slack.example/services/T1/B1/key', 'https://hooks.slack.example/services/…'],
+    ['https://chat.example/api/webhooks/1/key?wait=1', 'https://chat.example/api/…'],
+    ['https://ntfy.example/long-secret-topic', 'https://ntfy.example/long…'],
+    ['http://ada:word@127.0.0.1:8000/hook/?key=1', 'http://127.0.0.1:8000/hook/?…'],
+    ['https://example.com', 'https://example.com/'],
+    ['https://example.com//key', 'https://example.com//…'],
+    ['not a URL', '?'],
+  ] as const) {
+    assert.equal(shownAddress(url), shown)
+  }
+})
+
 for (const sealPayloads of [false, true]) {
   test(`deliveries name their receiver without its secrets, ${sealPayloads ? 'also ' : 'un'}sealed`, async t => {
     const rig = await openRig(t, { sealPayloads })
@@ -495,7 +509,7 @@ for (const sealPayloads of [false, true]) {
     await rig.ask('POST', `/v2/${endpoint}/cancel/${id}`)
     for (const path of [`/v2/${endpoint}/webhooks/${id}`, `/v2/${endpoint}/webhooks`, '/ops/webhooks']) {
       const { json, text } = await rig.ask('GET', path)
-      assert.equal(json.deliveries[0].address, 'https://example.com:8443/hook/7?…', path)
+      assert.equal(json.deliveries[0].address, 'https://example.com:8443/hook/…', path)
       assert.ok(!text.includes('secret') && !text.includes('ada'), path)
     }
   })
