@@ -2,7 +2,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { ServerlessBillingRecord } from '../../console/client/api-types.d.ts'
-import { bounds, byEndpoint, costSeries, csvRows, MOST_SERIES, sumUses } from '../../console/pages/usage/usage-sums.ts'
+import {
+  bounds,
+  byEndpoint,
+  byModel,
+  costSeries,
+  csvRows,
+  MOST_SERIES,
+  sumUses,
+} from '../../console/pages/usage/usage-sums.ts'
 
 const HOUR_MS = 3_600_000
 const DAY = '2026-11-26T00:00:00Z'
@@ -19,7 +27,7 @@ function record(serverlessId: string, totalAmount: number, hours: number, startT
     cpuAmount: 0,
     diskAmount: 0,
     feeAmount: 0,
-    usage: { startingMs: 0, runningMs: hours * HOUR_MS, idleMs: HOUR_MS, frozenMs: 0, billedMs: 0, jobs },
+    usage: { startingMs: 0, runningMs: hours * HOUR_MS, idleMs: HOUR_MS, frozenMs: 0, billedMs: 0, jobs, tokens: null },
   }
 }
 
@@ -68,3 +76,31 @@ test('a file has all records with the names of their endpoints', () => {
   assert.equal(head?.length, first?.length)
   assert.deepEqual(first?.slice(0, 5), [DAY, NEXT, 'a', 'my model', 1])
 })
+
+test('tokens of a model are those of all days, endpoints and keys, and the model with most comes first', () => {
+  const tokens = (model: string | null, promptTokens: number) => ({
+    startTime: DAY,
+    endTime: NEXT,
+    serverlessId: 'a',
+    keyId: 'k',
+    model,
+    promptTokens,
+    ...COUNTS,
+  })
+  const rows = byModel([tokens('small', 1), tokens('large', 5), tokens('small', 2), tokens(null, 0)])
+  assert.deepEqual(
+    rows.map(({ model, promptTokens, requests, measuredRequests }) => [
+      model,
+      promptTokens,
+      requests,
+      measuredRequests,
+    ]),
+    [
+      ['large', 5, 2, 1],
+      ['small', 3, 4, 2],
+      [null, 0, 2, 1],
+    ],
+  )
+})
+
+const COUNTS = { requests: 2, measuredRequests: 1, completionTokens: 1, cachedTokens: 0 }

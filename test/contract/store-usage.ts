@@ -471,6 +471,10 @@ const tokenCases: Cases = {
     assert.deepEqual((await usage.tokens({ owner: OWNER, bounds, endpointId: E2, keyId: K1 })).sums, [])
     assert.deepEqual((await usage.tokens({ owner: STRANGER, bounds: [DAY + DAY_MS, DAY + 2 * DAY_MS] })).sums, [])
     assert.deepEqual((await usage.tokens({ owner: OWNER, bounds: [] })).sums, [])
+    await usage.addTokens([tokenDay(1, { model: 'other' })])
+    const { sums } = await usage.tokens({ owner: OWNER, bounds: [DAY, DAY + DAY_MS], byEndpoint: true })
+    const all = { requests: 4, measured: 1, promptTokens: 40, completionTokens: 12, cachedTokens: 4 }
+    assert.deepEqual(sums, [{ ...first, keyId: null, model: null, figures: all }, bare])
   },
 
   'tokens are read in bounded parts: a span with too many sums is the next one': async ({ store: { usage } }) => {

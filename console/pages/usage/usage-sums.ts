@@ -1,5 +1,5 @@
 /** Records of a bill, summed up for people. */
-import type { ServerlessBillingRecord } from '../../client/api-types.d.ts'
+import type { ServerlessBillingRecord, TokenUsageRecord } from '../../client/api-types.d.ts'
 import type { Look, Series } from '../../parts/chart-data.ts'
 
 const HOUR_MS = 3_600_000
@@ -80,6 +80,35 @@ function useFromRecord({
 function added(a: EndpointUse, b: EndpointUse): EndpointUse {
   const sums = Object.keys(NO_USE).filter(name => name !== 'id') as Exclude<keyof EndpointUse, 'id'>[]
   return { ...a, ...Object.fromEntries(sums.map(name => [name, a[name] + b[name]])) }
+}
+
+/** The tokens of one model in the whole range. */
+export interface ModelUse {
+  /** As answers name it; null where they name none. */
+  readonly model: string | null
+  readonly requests: number
+  readonly measuredRequests: number
+  readonly promptTokens: number
+  readonly completionTokens: number
+  readonly cachedTokens: number
+}
+
+/** Sums by model, those with most tokens first. */
+export function byModel(records: readonly TokenUsageRecord[]): ModelUse[] {
+  const uses = new Map<string | null, ModelUse>()
+  for (const { model, requests, measuredRequests, promptTokens, completionTokens, cachedTokens } of records) {
+    const sum = uses.get(model)
+    uses.set(model, {
+      model,
+      requests: requests + (sum?.requests ?? 0),
+      measuredRequests: measuredRequests + (sum?.measuredRequests ?? 0),
+      promptTokens: promptTokens + (sum?.promptTokens ?? 0),
+      completionTokens: completionTokens + (sum?.completionTokens ?? 0),
+      cachedTokens: cachedTokens + (sum?.cachedTokens ?? 0),
+    })
+  }
+  const tokens = ({ promptTokens, completionTokens }: ModelUse) => promptTokens + completionTokens
+  return [...uses.values()].sort((a, b) => tokens(b) - tokens(a) || b.requests - a.requests)
 }
 
 /** Spans of a bill. */

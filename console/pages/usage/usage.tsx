@@ -12,7 +12,17 @@ import { csv, download } from '../../parts/csv.ts'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
 import { Quotas } from './quotas.tsx'
-import { bounds, byEndpoint, costSeries, csvRows, type EndpointUse, type Figure as Of, sumUses } from './usage-sums.ts'
+import {
+  bounds,
+  byEndpoint,
+  byModel,
+  costSeries,
+  csvRows,
+  type EndpointUse,
+  type ModelUse,
+  type Figure as Of,
+  sumUses,
+} from './usage-sums.ts'
 
 /** Ranges that end now: number and size of their spans. */
 const RANGES = {
@@ -23,6 +33,9 @@ const RANGES = {
   '12m': { title: '12 months', bucketSize: 'month', lastN: 12 },
 } as const
 type RangeId = keyof typeof RANGES
+
+/** The same ranges for tokens, which are summed by the day. */
+const TOKEN_RANGES = { ...RANGES, '24h': { bucketSize: 'day', lastN: 2 } } as const
 
 const AGAIN_MS = 20_000
 
@@ -69,10 +82,59 @@ function AllUsage() {
       <Loaded of={{ ...bill, data: shownBill }}>
         {data => <Bill of={data} names={names} isOld={bill.data === null} />}
       </Loaded>
+      <Tokens {...TOKEN_RANGES[range]} />
       <Quotas />
     </>
   )
 }
+
+/** Tokens of each model; nothing before the first. */
+function Tokens({ bucketSize, lastN }: (typeof TOKEN_RANGES)[RangeId]) {
+  const tokens = useResource(
+    `tokens ${bucketSize} ${lastN}`,
+    signal => api('GET /v2/billing/tokens', { query: { bucketSize, lastN }, signal }),
+    { everyMs: AGAIN_MS },
+  )
+  const uses = useMemo(() => byModel(tokens.data?.records ?? []), [tokens.data])
+  if (uses.length === 0) return null
+  return (
+    <Section title="Tokens by model" actions={<span class="faint">whole days of UTC, as workers report them</span>}>
+      <Table
+        label="Tokens by model"
+        rows={uses}
+        columns={TOKEN_COLUMNS}
+        rowKey={({ model }) => model ?? ''}
+        empty="No worker reported tokens in this time"
+        height="content"
+      />
+    </Section>
+  )
+}
+
+const tokenColumn = (id: Exclude<keyof ModelUse, 'model'>, title: string, isExtra = true): Column<ModelUse> => ({
+  id,
+  title,
+  align: 'end',
+  width: 'minmax(74px, 0.7fr)',
+  cell: use => count(use[id]),
+  sort: use => use[id],
+  isExtra,
+})
+
+const TOKEN_COLUMNS: Column<ModelUse>[] = [
+  {
+    id: 'model',
+    title: 'Model',
+    width: 'minmax(110px, 1.2fr)',
+    cell: ({ model }) => (model === null ? <span class="faint">not named</span> : <span title={model}>{model}</span>),
+    sort: ({ model }) => model ?? '',
+  },
+  tokenColumn('promptTokens', 'Prompt', false),
+  tokenColumn('completionTokens', 'Completion', false),
+  tokenColumn('cachedTokens', 'Cached'),
+  tokenColumn('requests', 'Requests'),
+  tokenColumn('measuredRequests', 'With tokens'),
+]
 
 const PAGES = 10
 

@@ -36,6 +36,8 @@ export interface TokenQuery {
   readonly bounds: readonly number[]
   readonly endpointId?: EndpointId | null
   readonly keyId?: KeyId | null
+  /** True for one sum of each endpoint in a span, without key and model; false when left out. */
+  readonly byEndpoint?: boolean
 }
 
 /** Tokens of one place in the span that begins at `startMs`. */

@@ -106,6 +106,12 @@ export const tokenSums = `
   WHERE owner = $1 AND day_ms >= $2 AND day_ms < $3 AND ($4 = '' OR key_id = $4) AND ($5 = '' OR endpoint_id = $5)
   GROUP BY endpoint_id, key_id, model ORDER BY endpoint_id, key_id, model LIMIT $6`
 
+/** As {@link tokenSums}, by endpoint alone. */
+export const tokenSumsOfEndpoints = `
+  SELECT endpoint_id, '' AS key_id, '' AS model, ${summed(TOKEN_COLUMNS)} FROM token_days
+  WHERE owner = $1 AND day_ms >= $2 AND day_ms < $3 AND ($4 = '' OR key_id = $4) AND ($5 = '' OR endpoint_id = $5)
+  GROUP BY endpoint_id ORDER BY endpoint_id LIMIT $6`
+
 /** $1 owner, $2 day, $3 limit. */
 export const modelsOfDay = `
   SELECT DISTINCT model FROM token_days WHERE owner = $1 AND day_ms = $2 AND model <> '' ORDER BY model LIMIT $3`

@@ -59,6 +59,14 @@ test('answers and streams count their tokens under their key and the model that 
   assert.deepEqual([metadata.recordCount, metadata.totals], [2, totals])
   assert.equal((await tokens(rig, `?keyId=${keyId}&serverlessId=${endpoint}`)).metadata.totals.requests, 3)
   assert.equal((await tokens(rig, '?keyId=other')).metadata.recordCount, 0)
+  const bill = async (size: string) =>
+    (await rig.ask('GET', `/v2/billing/serverless?bucketSize=${size}&lastN=1`)).json.records
+  assert.deepEqual(
+    (await bill('day')).map((record: { usage: { tokens: object } }) => record.usage.tokens),
+    [totals],
+    'the bill has them by endpoint',
+  )
+  assert.equal((await bill('hour'))[0].usage.tokens, null)
 })
 
 test('a key with accounting asks for usage in streams, and its client gets no event that it did not ask for', async t => {

@@ -2,9 +2,9 @@ import type { BillingTime, BucketSize } from '../../../core/billing/billing.ts'
 import { LAST_N_EXCLUDES } from '../../../core/billing/billing.ts'
 import { dollars } from '../../../core/billing/prices.ts'
 import type { EndpointId, KeyId } from '../../../core/ids.ts'
-import type { TokenFigures } from '../../../core/openai/token-sums.ts'
+import { NO_TOKENS, type TokenFigures } from '../../../core/openai/token-sums.ts'
 import type { Amounts, BillCalculator, BillingRecord } from '../../../services/billing/bill-calculator.ts'
-import type { TokenSums } from '../../../services/billing/token-sums.ts'
+import { bucketName, type TokenSums } from '../../../services/billing/token-sums.ts'
 import { restSentence } from '../../field-names.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
@@ -29,13 +29,13 @@ export function billingRoutes({ billing, tokenSums }: ApiParts): RestRoute[] {
       },
       async ({ caller, query }): Promise<BillBody> => {
         const endpointId = (query.serverlessId ?? null) as EndpointId | null
-        const { size, startMs, endMs, records, totals } = await billing.bill(
-          caller.owner,
-          billingTime(query),
-          endpointId,
-        )
+        const time = billingTime(query)
+        const { size, startMs, endMs, records, totals } = await billing.bill(caller.owner, time, endpointId)
+        const tokens = await tokenSums.ofEndpoints(caller.owner, time, endpointId)
+        const tokensOf = (record: BillingRecord) =>
+          size === 'hour' ? null : figuresBody(tokens.get(bucketName(record)) ?? NO_TOKENS)
         return {
-          records: records.map(recordBody),
+          records: records.map(record => recordBody(record, tokensOf(record))),
           metadata: {
             query: {
               startTime: timeText(startMs),
@@ -138,7 +138,10 @@ export function timeText(ms: number): string {
   return new Date(ms).toISOString().replace('.000Z', 'Z')
 }
 
-function recordBody(record: BillingRecord): BillBody['records'][number] {
+function recordBody(
+  record: BillingRecord,
+  tokens: BillBody['records'][number]['usage']['tokens'],
+): BillBody['records'][number] {
   const { startMs, endMs, endpointId, workers, jobs } = record
   const { completed, failed, timedOut, cancelled, expired, queuedMs, executionMs } = jobs
   return {
@@ -150,6 +153,7 @@ function recordBody(record: BillingRecord): BillBody['records'][number] {
       ...workers,
       billedMs: record.billedMs,
       jobs: { completed, failed, timedOut, cancelled, expired, queuedMs, executionMs },
+      tokens,
     },
   }
 }

@@ -25,6 +25,14 @@ const amounts = {
   feeAmount: Amount,
 }
 
+const tokenFigures = {
+  requests: z.int().openapi({ description: 'answered requests to operations whose answers report tokens' }),
+  measuredRequests: z.int().openapi({ description: 'those of them whose answer reported its tokens' }),
+  promptTokens: z.int(),
+  completionTokens: z.int(),
+  cachedTokens: z.int().openapi({ description: 'the part of promptTokens that came from a cache' }),
+}
+
 const Usage = z
   .object({
     startingMs: z.int(),
@@ -41,6 +49,10 @@ const Usage = z
       queuedMs: z.int(),
       executionMs: z.int(),
     }),
+    tokens: z
+      .object(tokenFigures)
+      .nullable()
+      .openapi('ServerlessTokens', { description: 'tokens of its requests; null for buckets of an hour' }),
   })
   .openapi('ServerlessUsage')
 
@@ -73,14 +85,6 @@ export const TokenQuery = {
   ...BillingQuery,
   bucketSize: BucketSize.exclude(['hour']).default('day').openapi({ default: 'day' }),
   keyId: z.string().max(191).optional().openapi({ description: 'the requests of one API key' }),
-}
-
-const tokenFigures = {
-  requests: z.int().openapi({ description: 'answered requests to operations whose answers report tokens' }),
-  measuredRequests: z.int().openapi({ description: 'those of them whose answer reported its tokens' }),
-  promptTokens: z.int(),
-  completionTokens: z.int(),
-  cachedTokens: z.int().openapi({ description: 'the part of promptTokens that came from a cache' }),
 }
 
 const TokenRecord = z

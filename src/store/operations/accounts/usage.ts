@@ -94,13 +94,14 @@ export const usage = {
     bounds,
     keyId = null,
     endpointId = null,
+    byEndpoint = false,
   }: TokenQuery): Steps<{ sums: TokenSum[]; nextMs: number | null }> {
     const sums: TokenSum[] = []
     const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
     for (let index = 0; index < spans; index += 1) {
       const startMs = bounds[index]!
       const span = [owner, startMs, bounds[index + 1]!, keyId ?? '', endpointId ?? '', USAGE_READ.sums + 1]
-      const rows = yield* query<TokenSumRow>(sql.tokenSums, span)
+      const rows = yield* query<TokenSumRow>(byEndpoint ? sql.tokenSumsOfEndpoints : sql.tokenSums, span)
       if (sums.length + rows.length > USAGE_READ.sums) return { sums, nextMs: startMs }
       for (const row of rows) {
         const { endpoint_id, key_id, model } = row
