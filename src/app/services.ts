@@ -371,7 +371,11 @@ function recordingServices(
     access,
   }: { readonly balancing: LoadBalancer; readonly shortRuns: ShortRuns; readonly access: Access },
 ) {
-  const metrics = new MetricRecorder(uncached, loads => balancing.loaded(loads))
+  const metrics = new MetricRecorder(
+    uncached,
+    loads => balancing.loaded(loads),
+    () => balancing.queues(),
+  )
   balancing.addPending(id => metrics.pendingRequests(id))
   const attemptTimes = new AttemptRecorder(uncached)
   const releaseResults = new ReleaseResults(uncached, config.judgesRollouts ?? true)

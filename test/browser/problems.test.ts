@@ -12,6 +12,7 @@ import type { Browser, Page } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
 import { ask } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
+import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
 
 /** Crashes at its import while it has this variable. */
@@ -51,6 +52,24 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
       0,
     )
     assert.equal(counted, 3)
+    visitor.assertClean()
+  })
+
+  test('the metrics show crashes of workers, and a chart without numbers says why', async () => {
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: { MODEL: 'broken' } } })
+    await ask(server, '/v2/picky/run', { body: { input: {} } })
+    const crashed = async () =>
+      (await ask(server, '/v2/serverless/picky/metrics')).json.points.some(
+        (point: { crashes: number }) => point.crashes > 0,
+      )
+    await until('a worker to crash', crashed)
+    const { visitor, page } = await at('/endpoints/picky/metrics')
+    const chart = (name: string) => page.locator('section').filter({ has: page.getByRole('heading', { name }) })
+    await chart('Crashes of workers').locator('canvas, svg').first().waitFor()
+    await chart('Queue').getByText('Highest number of requests').waitFor()
+    await chart('Requests by result').getByText('No request ended in this time.').waitFor()
+    await ask(server, '/v2/picky/purge-queue', { body: {} })
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: {} } })
     visitor.assertClean()
   })
 

@@ -26,6 +26,8 @@ function point(minute: number, parts: Partial<EndpointMetricPoint> = {}): Endpoi
     coldStartMs: none,
     workers: { starting: zero, idle: { average: 0.5, max: 1 }, running: zero, frozen: zero },
     gpus: { busyPercent: null, memoryPercent: null },
+    queue: { waiting: 4, inProgress: 1 },
+    crashes: 0,
     ...parts,
   }
 }
@@ -72,6 +74,11 @@ test('workers that were not counted yet in the present minute are a gap, not zer
   assert.deepEqual(values([], 'workers', 'idle'), [0, 0, 0, null])
 })
 
+test('the queue and crashes are zero where none were counted', () => {
+  assert.deepEqual(values([point(1)], 'queue', 'waiting'), [0, 4, 0, 0])
+  assert.deepEqual(values([point(1, { crashes: 2 })], 'crashes', 'crashes', FROM + MINUTE_MS), [null, 2, 0, 0])
+})
+
 test('GPUs have charts only where they were measured', () => {
   assert.equal(values([point(1)], 'gpuBusy', 'average'), undefined)
   const gpus = { busyPercent: { average: 41.5, max: 90 }, memoryPercent: null }
@@ -98,6 +105,7 @@ test('a chart without numbers says why', () => {
   assert.equal(empty.requests, 'No request ended in this time.')
   assert.ok(Object.values(empty).every(reason => reason !== null))
   const some = reasons([point(1)])
-  assert.deepEqual([some.requests, some.delayMs, some.workers], [null, null, null])
+  assert.deepEqual([some.requests, some.delayMs, some.workers, some.queue], [null, null, null, null])
+  assert.equal(some.crashes, 'No worker crashed in this time.')
   assert.match(some.coldStartMs!, /^No worker got ready in this time/)
 })

@@ -95,6 +95,21 @@ export const metricCases: Cases = {
     )
   },
 
+  'the queues are those with jobs, the longest first, and bounded': async world => {
+    const { metrics, endpoints } = world.store
+    await endpoints.insert(makeEndpoint(E2))
+    assert.deepEqual(await metrics.queues(10), [])
+    await world.holder('w1', 'a')
+    await world.jobs('b', 'c')
+    await world.job('low', { lowPriority: true })
+    await world.job('other', { endpointId: E2 })
+    const longest = { endpointId: E1, waiting: 3, inProgress: 1 }
+    assert.deepEqual(await metrics.queues(10), [longest, { endpointId: E2, waiting: 1, inProgress: 0 }])
+    assert.deepEqual(await metrics.queues(1), [longest])
+    await world.finish('a')
+    assert.deepEqual((await metrics.queues(1))[0], { endpointId: E1, waiting: 3, inProgress: 0 })
+  },
+
   'old buckets of a span are removed, a bounded number at once, and the rest with the endpoint': async ({ store }) => {
     const minutes = [0, 1, 2, 3].map(n => ({ endpointId: E1, minuteMs: T + n * 60_000, bucket: completed(1) }))
     await store.metrics.add(minutes)

@@ -1,6 +1,7 @@
 /**
  * Counts of an endpoint in one span of time: results of its requests, their times of waiting and running, numbers of
- * its workers, and the use of their GPUs. Buckets add up: those of the minutes of an hour are the bucket of the hour.
+ * its workers, the use of their GPUs, its queue, and crashes of its workers. Buckets add up: those of the minutes of
+ * an hour are the bucket of the hour.
  */
 import type { GpuUse } from '../hardware/machine-use.ts'
 
@@ -33,6 +34,11 @@ export const METRIC_GPU_USES = ['busy', 'memory'] as const
 /** One of {@link METRIC_GPU_USES}. */
 export type MetricGpuUse = (typeof METRIC_GPU_USES)[number]
 
+/** Numbers of a queue: jobs or requests that wait for a worker, and those that workers have. */
+export const METRIC_QUEUES = ['waiting', 'inProgress'] as const
+/** The numbers of a queue, by {@link METRIC_QUEUES}. */
+export type MetricQueue = Record<(typeof METRIC_QUEUES)[number], number>
+
 /** Counts of times by size class; see {@link percentile}. Class `n` has times up to `GROWTH ** n` milliseconds. */
 export type TimeClasses = number[]
 
@@ -48,6 +54,10 @@ export interface MetricBucket {
   }
   /** Measurements of single GPUs, in percent. */
   readonly gpus: Record<MetricGpuUse, { samples: number; sum: number; max: number }>
+  /** The highest numbers. */
+  readonly queue: MetricQueue
+  /** Workers that ended and were not asked to. */
+  crashes: number
 }
 
 /** Each size class reaches a fifth farther than the previous one, so a percentile is off by a tenth at most. */
@@ -64,6 +74,8 @@ export function emptyBucket(): MetricBucket {
     times: { delay: [], execution: [], coldStart: [] },
     workers: { samples: 0, sum: zeros(), max: zeros() },
     gpus: { busy: unmeasured(), memory: unmeasured() },
+    queue: { waiting: 0, inProgress: 0 },
+    crashes: 0,
   }
 }
 
@@ -82,6 +94,11 @@ export function countWorkers(bucket: MetricBucket, now: Readonly<Record<MetricWo
     bucket.workers.sum[state] += now[state]
     bucket.workers.max[state] = Math.max(bucket.workers.max[state], now[state])
   }
+}
+
+/** Counts the present queue. */
+export function countQueue(bucket: MetricBucket, now: Readonly<MetricQueue>): void {
+  for (const of of METRIC_QUEUES) bucket.queue[of] = Math.max(bucket.queue[of], now[of])
 }
 
 /** Counts a measurement of one GPU of a worker. */
@@ -117,6 +134,8 @@ export function addBucket(to: MetricBucket, from: MetricBucket): void {
     sum.sum += part.sum
     sum.max = Math.max(sum.max, part.max)
   }
+  countQueue(to, from.queue)
+  to.crashes += from.crashes
 }
 
 /** Number of counted times. */
@@ -142,13 +161,14 @@ export function percentile(classes: TimeClasses, part: number): number | null {
 }
 
 /** A bucket as a text: lists of numbers, without the zeros between them. */
-export function bucketText({ results, times, workers, gpus }: MetricBucket): string {
+export function bucketText({ results, times, workers, gpus, queue, crashes }: MetricBucket): string {
   const counts = METRIC_RESULTS.map(result => results[result])
   const classes = METRIC_TIMES.map(time => times[time].flatMap((count, index) => (count === 0 ? [] : [index, count])))
   const states = METRIC_WORKERS.flatMap(state => [workers.sum[state], workers.max[state]])
   const uses = METRIC_GPU_USES.flatMap(use => [gpus[use].samples, gpus[use].sum, gpus[use].max])
-  const measured = uses.some(number => number > 0) ? [uses] : []
-  return JSON.stringify([counts, ...classes, [workers.samples, ...states], ...measured])
+  const rest = [uses, [...METRIC_QUEUES.map(of => queue[of]), crashes]]
+  while (rest.at(-1)?.every(number => number === 0)) rest.pop()
+  return JSON.stringify([counts, ...classes, [workers.samples, ...states], ...rest])
 }
 
 /** The bucket of such a text. A field that an older version of the server did not count is 0. */
@@ -175,5 +195,8 @@ export function readBucket(text: string): MetricBucket {
     const [samples = 0, sum = 0, max = 0] = uses.slice(3 * index, 3 * index + 3)
     bucket.gpus[use] = { samples, sum, max }
   }
+  const queue = rest[METRIC_TIMES.length + 2] ?? []
+  for (const [index, of] of METRIC_QUEUES.entries()) bucket.queue[of] = queue[index] ?? 0
+  bucket.crashes = queue[METRIC_QUEUES.length] ?? 0
   return bucket
 }

@@ -1,6 +1,6 @@
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { EndpointId } from '../../core/ids.ts'
-import type { MetricBucket } from '../../core/observing/metric-bucket.ts'
+import type { MetricBucket, MetricQueue } from '../../core/observing/metric-bucket.ts'
 import type { MetricPoint, MetricSpan } from '../../core/observing/metric-series.ts'
 import type { ResultCounts } from '../../core/observing/recent-results.ts'
 
@@ -23,6 +23,11 @@ export interface MinuteResults {
   readonly results: ResultCounts
 }
 
+/** The present queue of an endpoint. */
+export interface EndpointQueue extends Readonly<MetricQueue> {
+  readonly endpointId: EndpointId
+}
+
 /** Metrics of endpoints over time, in buckets of a minute and of an hour. */
 export interface MetricStore {
   /**
@@ -37,6 +42,8 @@ export interface MetricStore {
    * most `limit` buckets.
    */
   results(fromMs: number, toMs: number, limit: number): Promise<MinuteResults[]>
+  /** The queues in which jobs wait or are in progress, the longest first; at most `limit`. */
+  queues(limit: number): Promise<EndpointQueue[]>
   /** Removes buckets that began before the instant, at most `limit`. @returns their number */
   removeOld(span: MetricSpan, beforeMs: number, limit: number): Promise<number>
 }

@@ -309,7 +309,7 @@ export const OPERATIONS = {
     modelsOfDay: READ,
     removeOld: REMOVAL,
   },
-  metrics: { add: WRITE, read: READ, results: READ, removeOld: { reads: false, removesBefore: 1 } },
+  metrics: { add: WRITE, read: READ, results: READ, queues: READ, removeOld: { reads: false, removesBefore: 1 } },
   attemptTimes: { add: WRITE, read: READ, removeOld: REMOVAL },
   upkeep: { removeOldWindows: WRITE, compact: WRITE },
   removals: { endpoints: READ, removePart: WRITE },

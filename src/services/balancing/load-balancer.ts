@@ -18,6 +18,7 @@ import type { ServedAt } from '../../core/workers/socket-address.ts'
 import type { StartFailure } from '../../core/workers/start-failure.ts'
 import { isFrozen, type WorkerLoad } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { EndpointQueue } from '../../ports/store/metric-store.ts'
 import type { Targets, Traffic } from '../../ports/targets.ts'
 import { isOnMachine } from '../endpoints/host-folders.ts'
 import { resolvedServing, ServingVariables } from '../endpoints/serving-variables.ts'
@@ -205,6 +206,15 @@ export class LoadBalancer {
       byEndpoint.set(endpointId, load)
       const workerLoad = load.workers.find(({ workerId }) => workerId === id)
       return withRequests(worker, workerLoad, this.#workers.get(id))
+    })
+  }
+
+  /** The queues of the endpoints in which requests wait or are in flight. */
+  queues(): readonly EndpointQueue[] {
+    return [...this.#settings.keys()].flatMap(endpointId => {
+      const { waiting, workers } = this.#traffic.load(endpointId)
+      const inProgress = workers.reduce((sum, { inFlight }) => sum + inFlight, 0)
+      return waiting + inProgress === 0 ? [] : [{ endpointId, waiting, inProgress }]
     })
   }
 

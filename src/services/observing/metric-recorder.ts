@@ -4,6 +4,7 @@ import type { EndpointId } from '../../core/ids.ts'
 import {
   addBucket,
   countGpu,
+  countQueue,
   countTime,
   countWorkers,
   emptyBucket,
@@ -15,13 +16,16 @@ import { METRIC_SPANS, type MetricPoint, spanStart } from '../../core/observing/
 import type { Worker, WorkerLoad, WorkerState } from '../../core/workers/worker.ts'
 import type { Emit, EventName, Events } from '../../events.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { MetricCount } from '../../ports/store/metric-store.ts'
+import type { EndpointQueue, MetricCount } from '../../ports/store/metric-store.ts'
 import { RecentResults } from './recent-results.ts'
 
 /** Limit of counts that one call of the store adds. */
 const MAX_ADDED = 200
 /** Limit of counts in memory while the store fails; past it the oldest are dropped. */
 const MAX_HELD = 50_000
+
+/** Maximum queues of jobs that are counted at once, the longest ones. */
+const MAX_QUEUES = 1_000
 
 /** Status of a request whose client left before the response. */
 const CLIENT_GONE = 499
@@ -58,11 +62,20 @@ export class MetricRecorder {
   readonly #counts = new Map<number, Map<EndpointId, Held>>()
   #held = 0
   readonly #withRequests
+  readonly #requestQueues
 
-  /** @param withRequests adds to serving workers their requests, which the store does not know */
-  constructor(ports: Ports, withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[]) {
+  /**
+   * @param withRequests adds to serving workers their requests, which the store does not know
+   * @param requestQueues the queues of load-balancing endpoints in which requests wait or are in flight
+   */
+  constructor(
+    ports: Ports,
+    withRequests: (workers: readonly WorkerLoad[]) => readonly WorkerLoad[],
+    requestQueues: () => readonly EndpointQueue[],
+  ) {
     this.#ports = ports
     this.#withRequests = withRequests
+    this.#requestQueues = requestQueues
     this.recent = new RecentResults(ports)
   }
 
@@ -82,6 +95,9 @@ export class MetricRecorder {
     },
     'worker.moved': ({ endpointId, coldStartMs }) => {
       if (coldStartMs !== undefined) countTime(this.#bucket(endpointId), 'coldStart', coldStartMs)
+    },
+    'worker.exited': ({ endpointId, asked }) => {
+      if (!asked) this.#bucket(endpointId).crashes += 1
     },
     'gateway.request_finished': ({ endpointId, status, complete, workerId, waitMs, totalMs }) => {
       const held = this.#now(endpointId)
@@ -106,9 +122,11 @@ export class MetricRecorder {
   /** A sink of the event stream. */
   readonly emit: Emit = (name, fields) => this.#readers[name]?.(fields)
 
-  /** Counts the existing workers and the use of their GPUs, and stores all counts. */
+  /** Counts the existing workers, the use of their GPUs and the queues, and stores all counts. */
   async step(): Promise<void> {
     await this.#countWorkers()
+    const queues = [...(await this.#ports.store.metrics.queues(MAX_QUEUES)), ...this.#requestQueues()]
+    for (const { endpointId, ...queue } of queues) countQueue(this.#bucket(endpointId), queue)
     await this.flush()
   }
 

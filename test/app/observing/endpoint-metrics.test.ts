@@ -82,6 +82,32 @@ test('the use of the GPUs that its workers have is measured, that of others and 
   assert.deepEqual(second.gpus, { busyPercent: null, memoryPercent: { average: 7, max: 7 } })
 })
 
+test('the longest queue of an interval is kept, and crashes of workers are counted', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  for (let n = 0; n < 5; n += 1) await rig.submit(endpoint)
+  await worker.takeJob()
+  await rig.clock.advance(25_000)
+  const [day] = await points(rig, endpoint, 'interval=1d')
+  assert.deepEqual([day.queue, day.crashes], [{ waiting: 4, inProgress: 1 }, 0])
+  rig.fleet.exit(worker.id, { code: 1 })
+  await rig.clock.advance(25_000)
+  await rig.crash()
+  await rig.start()
+  const [after] = await points(rig, endpoint, 'interval=1d')
+  assert.deepEqual([after.queue.inProgress, after.crashes], [1, 1])
+})
+
+test('requests of a load-balancing endpoint that wait and are in flight are counted as its queue', async t => {
+  const { rig, gateway } = await openBalancedRig(t)
+  const id = await balancedEndpoint(rig)
+  rig.probes.usual = { status: 200 }
+  gateway.wait(id, 3)
+  await rig.clock.advance(25_000)
+  const [day] = await points(rig, id, 'interval=1d')
+  assert.equal(day.queue.waiting, 3)
+})
+
 test('metrics survive a restart, and are not counted twice', async t => {
   const { rig, endpoint } = await busyEndpoint(t)
   await rig.clock.advance(25_000)
@@ -143,7 +169,11 @@ test('a worker that serves requests is counted as running while it has some', as
 test('requests of a load-balancing endpoint are the same number in its health, its metrics and its usage', async t => {
   const { rig } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig)
-  const recorder = new MetricRecorder(rig.ports, loads => loads)
+  const recorder = new MetricRecorder(
+    rig.ports,
+    loads => loads,
+    () => [],
+  )
   const entry = { kind: 'request', endpointId: id, requestId: 'r', method: 'GET', path: '/', tries: 1 } as const
   const times = { waitMs: 20, connectMs: 1, firstByteMs: 3, totalMs: 120, bytesIn: 0, bytesOut: 0 }
   const ended = { ...entry, ...times, workerId: 'w' as WorkerId, complete: true }

@@ -2,7 +2,7 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { countGpu, countTime, countWorkers, emptyBucket } from '../../../src/core/observing/metric-bucket.ts'
+import { countGpu, countQueue, countTime, countWorkers, emptyBucket } from '../../../src/core/observing/metric-bucket.ts'
 import type { MetricCount } from '../../../src/ports/store/metric-store.ts'
 import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
 import { temporaryFolder } from '../../wire/support/cleanup.ts'
@@ -150,6 +150,7 @@ function minuteBucket(load: number, minutes: number) {
   const running = Math.min(3, Math.ceil(load / 12))
   for (let at = 0; at < 4; at++)
     countWorkers(bucket, { running, idle: 3 - running, starting: minutes % 23 === 0 ? 1 : 0, frozen: 0 })
+  countQueue(bucket, { waiting: Math.round(Math.max(0, load - 18) / 2), inProgress: running })
   countGpu(bucket, { busy: Math.min(97, 20 + load * 2), memory: 19 + running * 9 })
   return bucket
 }

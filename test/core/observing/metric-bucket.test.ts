@@ -6,6 +6,7 @@ import {
   bucketText,
   countedTimes,
   countGpu,
+  countQueue,
   countTime,
   countWorkers,
   emptyBucket,
@@ -22,15 +23,19 @@ const aBucket: fc.Arbitrary<MetricBucket> = fc
       maxLength: 4,
     }),
     gpus: fc.array(fc.record({ busy: fc.option(fc.nat(100)), memory: fc.option(fc.nat(100)) }), { maxLength: 4 }),
+    queue: fc.record({ waiting: fc.nat(9), inProgress: fc.nat(9) }),
+    crashes: fc.nat(2),
     failed: fc.nat(99),
   })
-  .map(({ delays, workers, gpus, failed }) => {
+  .map(({ delays, workers, gpus, queue, crashes, failed }) => {
     const bucket = emptyBucket()
     bucket.results.failed = failed
     for (const delay of delays) countTime(bucket, 'delay', delay)
     for (const delay of delays.slice(3)) countTime(bucket, 'coldStart', delay)
     for (const now of workers) countWorkers(bucket, now)
     for (const use of gpus) countGpu(bucket, use)
+    countQueue(bucket, queue)
+    bucket.crashes = crashes
     return bucket
   })
 
@@ -47,6 +52,17 @@ test('the text of an older version has no GPUs, and that of an endpoint without 
   countGpu(bucket, { busy: 90, memory: null })
   assert.ok(bucketText(bucket).length > text.length)
   assert.deepEqual(readBucket(bucketText(bucket)).gpus.busy, { samples: 1, sum: 90, max: 90 })
+})
+
+test('a bucket has the longest queue and the sum of the crashes of its parts', () => {
+  const [first, second] = [emptyBucket(), emptyBucket()]
+  countQueue(first, { waiting: 7, inProgress: 1 })
+  countQueue(first, { waiting: 2, inProgress: 3 })
+  first.crashes = 1
+  second.crashes = 2
+  addBucket(second, first)
+  assert.deepEqual([second.queue, second.crashes], [{ waiting: 7, inProgress: 3 }, 3])
+  assert.deepEqual(readBucket(bucketText(second)), second, 'also without GPUs')
 })
 
 test('the sum of two buckets is that of their parts in any order', () => {

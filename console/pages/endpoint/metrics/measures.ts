@@ -44,7 +44,7 @@ export function slotsFromPoints(
 
 /** The charts of some slots. A missing count is zero; a time or use that was not measured is a gap. */
 export function measuresFromSlots(slots: readonly Slot[]): Measure[] {
-  return [requests(slots), ...times(slots), workers(slots), ...gpus(slots)]
+  return [requests(slots), queue(slots), ...times(slots), workers(slots), crashes(slots), ...gpus(slots)]
 }
 
 function requests(slots: readonly Slot[]): Measure {
@@ -63,6 +63,34 @@ function requests(slots: readonly Slot[]): Measure {
       { id: 'cancelled', title: 'Cancelled', color: '--faint', look: 'plain', values: of('cancelled') },
       { id: 'expired', title: 'Expired', color: '--frozen', look: 'level', values: of('expired') },
     ],
+  }
+}
+
+function queue(slots: readonly Slot[]): Measure {
+  const of = (part: keyof EndpointMetricPoint['queue']) =>
+    slots.map(({ point, isUnknown }) => (isUnknown ? null : (point?.queue[part] ?? 0)))
+  return {
+    id: 'queue',
+    title: 'Queue',
+    kind: 'lines',
+    unit: 'count',
+    summary: 'max',
+    series: [
+      { id: 'waiting', title: 'Waiting', color: '--wait', look: 'up', values: of('waiting') },
+      { id: 'inProgress', title: 'In progress', color: '--busy', look: 'plain', values: of('inProgress') },
+    ],
+  }
+}
+
+function crashes(slots: readonly Slot[]): Measure {
+  const values = slots.map(({ point, isUnknown }) => (isUnknown ? null : (point?.crashes ?? 0)))
+  return {
+    id: 'crashes',
+    title: 'Crashes of workers',
+    kind: 'bars',
+    unit: 'count',
+    summary: 'sum',
+    series: [{ id: 'crashes', title: 'Crashes', color: '--bad', look: 'plain', values }],
   }
 }
 
@@ -101,6 +129,8 @@ const EMPTY: Readonly<Record<string, string>> = {
   executionMs: 'No worker ran a request in this time.',
   coldStartMs: 'No worker got ready in this time: either none was needed, or those that started are not ready yet.',
   workers: 'No worker existed in this time.',
+  queue: 'Nothing waited and nothing ran when the queue was counted, every 20 seconds.',
+  crashes: 'No worker crashed in this time.',
 }
 
 /** The reason why a measure has nothing to show; null if it has something. */
@@ -109,8 +139,9 @@ export function emptyReason({ id, series }: Pick<Measure, 'id' | 'series'>): str
   return isEmpty ? (EMPTY[id] ?? 'Nothing was measured in this time.') : null
 }
 
-/** Explanation of a measure of time. */
-export function timeHint(id: string): string | undefined {
+/** Explanation of a measure. */
+export function measureHint(id: string): string | undefined {
+  if (id === 'queue') return 'Highest number of requests that waited and that workers had'
   return TIMES.find(([time]) => time === id)?.[2]
 }
 

@@ -17,10 +17,10 @@ import {
   csvRows,
   emptyReason,
   type Measure,
+  measureHint,
   measuresFromSlots,
   type Slot,
   slotsFromPoints,
-  timeHint,
 } from './measures.ts'
 import { INTERVALS, moved, RANGES, type Range, type RangeId, rangeAddress, rangeFromQuery, scaled } from './range.ts'
 
@@ -252,7 +252,7 @@ function Charts({
 }
 
 function Hint({ of }: { readonly of: string }) {
-  const text = timeHint(of)
+  const text = measureHint(of)
   return text === undefined ? null : <span class="hint">{text}</span>
 }
 

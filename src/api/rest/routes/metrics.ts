@@ -54,6 +54,10 @@ const Point = z
     coldStartMs: Time,
     workers: z.object({ starting: Workers, idle: Workers, running: Workers, frozen: Workers }),
     gpus: z.object({ busyPercent: GpuUse.nullable(), memoryPercent: GpuUse.nullable() }),
+    queue: z
+      .object({ waiting: z.int(), inProgress: z.int() })
+      .openapi({ description: 'the highest numbers; counted every 20 s' }),
+    crashes: z.int().openapi({ description: 'workers that ended and were not asked to' }),
   })
   .openapi('EndpointMetricPoint')
 
@@ -81,7 +85,7 @@ export function metricRoutes({ endpoints, series }: ApiParts): RestRoute[] {
         tag: 'Serverless',
         level: 'read',
         summary:
-          'How the requests of an endpoint ended, how long they took, how many workers there were, and how busy their GPUs were, over time',
+          'How the requests of an endpoint ended, how many waited, how long they took, how many workers there were and crashed, and how busy their GPUs were, over time',
         params: IdParam,
         query: MetricQuery,
         queryRules: [rangeRule(() => series)],
@@ -132,6 +136,8 @@ function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number
       frozen: workersBody(bucket, 'frozen'),
     },
     gpus: { busyPercent: gpusBody(bucket, 'busy'), memoryPercent: gpusBody(bucket, 'memory') },
+    queue: { ...bucket.queue },
+    crashes: bucket.crashes,
   }
 }
 

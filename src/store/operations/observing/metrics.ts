@@ -3,7 +3,7 @@ import type { EndpointId, OwnerId } from '../../../core/ids.ts'
 import { addBucket, bucketText, readBucket } from '../../../core/observing/metric-bucket.ts'
 import { METRIC_SPANS, type MetricPoint, type MetricSpan, spanStart } from '../../../core/observing/metric-series.ts'
 import { resultsFromBucket } from '../../../core/observing/recent-results.ts'
-import type { MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
+import type { EndpointQueue, MetricCount, MetricStore, MinuteResults } from '../../../ports/store/metric-store.ts'
 import { addToCounters } from '../../tables/endpoints.ts'
 import { countJobUsage } from '../accounts/usage.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
@@ -32,6 +32,14 @@ const readBuckets = `
 const recentBuckets = `
   SELECT endpoint_id, at_ms, counts FROM metric_buckets
   WHERE span_ms = $1 AND at_ms >= $2 AND at_ms < $3 ORDER BY at_ms DESC LIMIT $4`
+
+/** $1 limit. The table has a few rows for each endpoint, and the row of one connection may be below zero. */
+const longestQueues = `
+  SELECT endpoint_id, CAST(SUM(queued + queued_low_priority) AS {{integer}}) AS waiting,
+    CAST(SUM(in_progress) AS {{integer}}) AS in_progress
+  FROM queue_counts GROUP BY endpoint_id
+  HAVING SUM(queued + queued_low_priority + in_progress) > 0
+  ORDER BY SUM(queued + queued_low_priority + in_progress) DESC, endpoint_id LIMIT $1`
 
 /** $1 length of the spans, $2 the instant before which they began, $3 limit. */
 const deleteOldBuckets = `
@@ -81,6 +89,11 @@ export const metrics = {
       results: resultsFromBucket(readBucket(row.counts)),
     }))
     return all.filter(({ results }) => results.ended > 0)
+  }),
+
+  queues: read(function* (limit: number): Steps<EndpointQueue[]> {
+    const rows = yield* query<{ endpoint_id: EndpointId; waiting: number; in_progress: number }>(longestQueues, [limit])
+    return rows.map(row => ({ endpointId: row.endpoint_id, waiting: row.waiting, inProgress: row.in_progress }))
   }),
 
   removeOld: write(function* (span: MetricSpan, beforeMs: number, limit: number): Steps<number> {
