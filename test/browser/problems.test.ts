@@ -90,6 +90,39 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('the list of endpoints has the problem first, with its whole reason', async () => {
+    // The job waits for the next test, too.
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { workers: { max: 0 } } })
+    await ask(server, '/v2/picky/run', { body: { input: {} } })
+    const { visitor, page } = await at('/endpoints')
+    const first = page.locator('[data-row="0"]')
+    await first.getByRole('link', { name: 'picky' }).waitFor()
+    const line = first.locator('.line')
+    await line.getByText('jobs are accepted and wait').waitFor()
+    const cut = await line
+      .locator('span')
+      .evaluate(text => text.parentElement!.scrollWidth > text.parentElement!.clientWidth)
+    assert.equal(cut, false)
+    visitor.assertClean()
+  })
+
+  test('the first job of a page of requests is in the upper half of the window', async () => {
+    for (const [width, height] of [
+      [1280, 800],
+      [390, 800],
+    ] as const) {
+      const visitor = await Visitor.at(browser, server, { width, height })
+      await visitor.signIn(server.apiKey, '/endpoints/picky/requests')
+      const row = visitor.page.getByRole('table', { name: 'Jobs' }).locator('[data-row="0"]')
+      await row.waitFor()
+      const { y } = (await row.boundingBox())!
+      assert.ok(y < (width === 1280 ? 320 : 520), `it is at ${y} of ${height} pixels`)
+      visitor.assertClean()
+    }
+    await ask(server, '/v2/picky/purge-queue', { body: {} })
+    await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { workers: { max: 3 } } })
+  })
+
   test('a batch that is stuck says what is wrong with its endpoint, and its cancel names the requests', async () => {
     await ask(server, '/v2/serverless/picky', { method: 'PATCH', body: { env: { MODEL: 'broken' } } })
     const requests = [1, 2, 3].map(n => ({ input: { n } }))

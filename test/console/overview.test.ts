@@ -10,7 +10,7 @@ import {
   queryFromDraft,
 } from '../../console/pages/endpoint/overview/draft.ts'
 import { listAddresses, listSnippets } from '../../console/pages/endpoint/overview/snippets.ts'
-import { failingSentence, shownState } from '../../console/pages/endpoints/endpoint-states.ts'
+import { byAttention, failingSentence, shownState } from '../../console/pages/endpoints/endpoint-states.ts'
 import { findAttention, mostActive, soonEnding, sumTotals } from '../../console/pages/home/attention.ts'
 
 const QUEUE_URL = 'https://runyard.example'
@@ -174,6 +174,22 @@ test('problems to fix come before waits, the longest wait first; work under way 
   ]
   const shown = findAttention(rows, NOW, id => id === 'mended').map(({ id }) => id)
   assert.deepEqual(shown, ['crashes', 'unknown since', 'fails', 'old', 'young', 'mended'])
+})
+
+test('a list begins with what needs attention, also where its reason is not known', () => {
+  const rows = [
+    row('ready'),
+    row('waits', { attention: 'wait' }),
+    row('paused', { attention: 'chosen', state: 'PAUSED' }),
+    row('unexplained', { state: 'PROBLEM' }),
+    row('fails', { attention: 'failing' }),
+    row('zero', { state: 'SCALED_TO_ZERO' }),
+    row('crashes', { attention: 'fix', state: 'PROBLEM' }),
+  ]
+  assert.deepEqual(
+    rows.sort(byAttention).map(({ id }) => id),
+    ['unexplained', 'crashes', 'fails', 'waits', 'paused', 'ready', 'zero'],
+  )
 })
 
 test('requests that fail are named in any state', () => {

@@ -55,9 +55,9 @@ export function EndpointPage({ id, tab = 'overview' }: { readonly id: string; re
           </p>
         }
       >
+        <Figures id={id} />
         {endpoint.data !== null && mayManage('write') ? <Actions of={endpoint.data} /> : null}
       </PageHead>
-      <Figures id={id} />
       <Tabs
         label="Endpoint"
         tabs={TABS.map(one => ({
@@ -113,8 +113,7 @@ function JobsAlone({ id }: { readonly id: string }) {
   const endpoint = { id, name: id, type: 'QUEUE' } as Endpoint
   return (
     <>
-      <PageHead title={id} />
-      {mayUseJobs('read', id) ? <Figures id={id} /> : null}
+      <PageHead title={id}>{mayUseJobs('read', id) ? <Figures id={id} /> : null}</PageHead>
       <Requests endpoint={endpoint} />
     </>
   )

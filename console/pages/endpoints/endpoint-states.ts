@@ -36,6 +36,21 @@ export function failingSentence(row: RatedRow): string {
   return `${percent(errorShare)} of ${requestsOfHour(row)} requests failed in the last hour${late}.`
 }
 
+/** Kinds of attention, the most urgent first. */
+export const ATTENTION_KINDS: readonly EndpointOverview['attention'][] = ['fix', 'failing', 'wait', 'chosen']
+
+type UrgentRow = Pick<EndpointOverview, 'attention' | 'state' | 'rate' | 'rollout'>
+
+/** Order of a list: what needs attention first, the rest by the urgency of its state. */
+export function byAttention(a: UrgentRow, b: UrgentRow): number {
+  // The server explains a limited number of rows; a state without its reason counts as well.
+  const rank = (row: UrgentRow) => {
+    const kind = row.attention ?? (row.state === 'PROBLEM' ? 'fix' : row.state === 'WAITING' ? 'wait' : null)
+    return kind === null ? ATTENTION_KINDS.length : ATTENTION_KINDS.indexOf(kind)
+  }
+  return rank(a) - rank(b) || shownState(a).rank - shownState(b).rank
+}
+
 /** The state of an endpoint as a list shows it. */
 export function shownState(row: Pick<EndpointOverview, 'state' | 'rate' | 'rollout'>): ShownState {
   const shown = STATES[row.state]

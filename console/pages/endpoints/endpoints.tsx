@@ -5,11 +5,12 @@ import { useOverview } from '../../client/overview.ts'
 import { mayManage } from '../../client/session.ts'
 import { count, percent, plural } from '../../format.ts'
 import { Ago, Choice, Empty, Loaded, PageHead, State } from '../../parts/basic.tsx'
-import { sentence } from '../../parts/cause.ts'
+import { isPassing, sentence } from '../../parts/cause.ts'
 import { Spark } from '../../parts/spark.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { query, setQuery } from '../../router.ts'
-import { failingSentence, requestsOfHour, shownState } from './endpoint-states.ts'
+import { serverNow } from '../../server-clock.ts'
+import { byAttention, failingSentence, requestsOfHour, shownState } from './endpoint-states.ts'
 import { WorkerDots } from './worker-dots.tsx'
 
 const ATTENTION = 'attention'
@@ -69,6 +70,7 @@ export function Endpoints() {
             columns={COLUMNS}
             rowKey={({ id }) => id}
             href={({ id }) => `/endpoints/${id}`}
+            line={reasonLine}
             empty={<NoEndpoints isFiltered={search !== '' || filter !== ''} />}
           />
         )}
@@ -100,9 +102,7 @@ function filtered(endpoints: readonly EndpointOverview[], search: string, filter
   const matches = ({ id, name, image }: EndpointOverview) =>
     lowerCaseSearch === '' || [id, name, image ?? ''].some(text => text.toLowerCase().includes(lowerCaseSearch))
   // Problems first; equal ones as the server lists them.
-  return endpoints
-    .filter(row => isIn(row, filter, states) && matches(row))
-    .sort((a, b) => shownState(a).rank - shownState(b).rank)
+  return endpoints.filter(row => isIn(row, filter, states) && matches(row)).sort(byAttention)
 }
 
 const COLUMNS: readonly Column<EndpointOverview>[] = [
@@ -180,15 +180,15 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
       </span>
     ),
   },
-  {
-    id: 'why',
-    title: 'Reason',
-    width: 'minmax(120px, 1.6fr)',
-    isExtra: true,
-    cell: row => {
-      const reason =
-        row.why === null ? row.rate.failingShare !== null && failingSentence(row) : sentence(row.why.summary)
-      return reason === false ? null : <span title={reason}>{reason}</span>
-    },
-  },
 ]
+
+/** Shorter waits have no line: rows below would jump with each start of a worker. In milliseconds. */
+const SHORT_MS = 10_000
+
+/** The reason why an endpoint waits, has a problem or fails its requests; null without one. */
+function reasonLine(row: EndpointOverview) {
+  const { why, attention } = row
+  const isShown = why !== null && (attention === 'fix' || !isPassing(why, SHORT_MS, serverNow()))
+  const reason = isShown ? sentence(why.summary) : row.rate.failingShare === null ? null : failingSentence(row)
+  return reason === null ? null : <span title={reason}>{reason}</span>
+}

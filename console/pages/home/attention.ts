@@ -1,10 +1,7 @@
 /** Endpoints and keys that need attention, and sums over all endpoints. */
 import type { ApiKey, EndpointOverview } from '../../client/api-types.d.ts'
 import { isPassing } from '../../parts/cause.ts'
-import { requestsOfHour } from '../endpoints/endpoint-states.ts'
-
-/** Kinds of attention, the most urgent first. */
-const KINDS: readonly EndpointOverview['attention'][] = ['fix', 'failing', 'wait', 'chosen']
+import { ATTENTION_KINDS, requestsOfHour } from '../endpoints/endpoint-states.ts'
 
 /** Shorter waits are usual, in milliseconds. */
 const SHORT_MS = 10_000
@@ -20,7 +17,8 @@ export function findAttention(
   isKept: (id: string) => boolean,
 ): readonly EndpointOverview[] {
   // Waits have one rank: the longest comes first.
-  const rank = ({ attention }: EndpointOverview) => (attention === null ? 3 : Math.min(2, KINDS.indexOf(attention)))
+  const rank = ({ attention }: EndpointOverview) =>
+    attention === null ? 3 : Math.min(2, ATTENTION_KINDS.indexOf(attention))
   const since = ({ why }: EndpointOverview) => why?.sinceMs ?? Number.MAX_SAFE_INTEGER
   return rows
     .filter(({ id, why, attention }) => {

@@ -2,7 +2,13 @@
 import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { EndpointId } from '../../../src/core/ids.ts'
-import { countGpu, countQueue, countTime, countWorkers, emptyBucket } from '../../../src/core/observing/metric-bucket.ts'
+import {
+  countGpu,
+  countQueue,
+  countTime,
+  countWorkers,
+  emptyBucket,
+} from '../../../src/core/observing/metric-bucket.ts'
 import type { MetricCount } from '../../../src/ports/store/metric-store.ts'
 import { openSqliteStore } from '../../../src/store/engines/sqlite.ts'
 import { temporaryFolder } from '../../wire/support/cleanup.ts'

@@ -12,7 +12,7 @@ import { firstLine } from './job-error.ts'
 import { type JobFilter, jobQuery } from './job-filter.ts'
 
 /** Number of groups that are shown before the button for more. */
-const FEW = 4
+const FEW = 1
 
 /** The panel of error groups, within the time of the list; nothing without an error. */
 export function ErrorGroups({ endpointId, filter }: { readonly endpointId: string; readonly filter: JobFilter }) {

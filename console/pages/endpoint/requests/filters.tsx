@@ -1,8 +1,10 @@
 /** Filters of the list; the address has all of them. */
 
+import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import type { JobStatus } from '../../../client/api-types.d.ts'
 import { Button, Choice, State } from '../../../parts/basic.tsx'
+import { useNarrow } from '../../../parts/table.tsx'
 import { setQuery } from '../../../router.ts'
 import { serverNow } from '../../../server-clock.ts'
 import { isFiltered, type JobFilter, localInput, PARAMETERS, readLocalInput, STATUSES } from './job-filter.ts'
@@ -20,7 +22,14 @@ const TIMES: readonly (readonly [Time, string])[] = [
 ]
 
 /** The filters above the list. */
-export function Filters({ filter }: { readonly filter: JobFilter }) {
+export function Filters({
+  filter,
+  children,
+}: {
+  readonly filter: JobFilter
+  /** Content at the end of their row. */
+  readonly children?: ComponentChildren
+}) {
   const isCustom = filter.span === null && (filter.fromMs !== null || filter.toMs !== null)
   const [opensCustom, setOpensCustom] = useState(false)
   const time: Time = filter.span ?? (isCustom || opensCustom ? 'custom' : 'all')
@@ -29,8 +38,9 @@ export function Filters({ filter }: { readonly filter: JobFilter }) {
     if (next !== 'custom') setQuery({ span: next === 'all' ? null : next, from: null, to: null })
     else setQuery({ span: null, from: new Date(serverNow() - 3_600_000).toISOString() })
   }
-  return (
-    <div class="filters">
+  const isNarrow = useNarrow()
+  const fields = (
+    <>
       <div class="chips" role="group" aria-label="States">
         {STATUSES.map(status => (
           <Chip key={status} status={status} filter={filter} />
@@ -56,6 +66,20 @@ export function Filters({ filter }: { readonly filter: JobFilter }) {
           Clear filters
         </Button>
       ) : null}
+    </>
+  )
+  return (
+    <div class="filters">
+      {isNarrow ? (
+        // Rows of filters would push the list out of a small screen.
+        <details open={isFiltered(filter)}>
+          <summary>Filters</summary>
+          <div class="filters">{fields}</div>
+        </details>
+      ) : (
+        fields
+      )}
+      {children}
     </div>
   )
 }

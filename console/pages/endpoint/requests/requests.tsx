@@ -5,7 +5,7 @@ import { api } from '../../../client/api.ts'
 import type { Endpoint, JobSummary } from '../../../client/api-types.d.ts'
 import { mayUseJobs, who } from '../../../client/session.ts'
 import { jobTopic } from '../../../client/topics.ts'
-import { count } from '../../../format.ts'
+import { plural } from '../../../format.ts'
 import { Button, Code, Empty, Failure, Section } from '../../../parts/basic.tsx'
 import { type GrowingList, useGrowingList } from '../../../parts/more.ts'
 import { Table } from '../../../parts/table.tsx'
@@ -42,12 +42,16 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
   return (
     <>
       {mode === null ? null : <Runner endpoint={endpoint} mode={mode} />}
-      <div class="tools">
-        <h2>Jobs</h2>
-        <span class="faint" aria-live="polite">
-          {list.data === null ? '' : `${count(rows.length)}${list.hasMore ? ' so far' : ''}`}
+      <h2 class="sr">Jobs</h2>
+      <Filters filter={filter}>
+        <span class="faint to-end" aria-live="polite">
+          {list.data === null ? '' : `${plural(rows.length, 'job')}${list.hasMore ? ' so far' : ''}`}
         </span>
-        <span class="to-end" />
+        {mayWrite && mode === null ? (
+          <Button kind="main" onPress={() => setQuery({ run: 'run' })}>
+            New request
+          </Button>
+        ) : null}
         {mayWrite ? (
           <Bulk
             endpointId={endpoint.id}
@@ -56,13 +60,7 @@ function Jobs({ endpoint }: { readonly endpoint: Endpoint }) {
             onDone={() => select(new Set())}
           />
         ) : null}
-        {mayWrite && mode === null ? (
-          <Button kind="main" onPress={() => setQuery({ run: 'run' })}>
-            New request
-          </Button>
-        ) : null}
-      </div>
-      <Filters filter={filter} />
+      </Filters>
       <ErrorGroups endpointId={endpoint.id} filter={filter} />
       {list.error === null ? null : <Failure error={list.error} retry={list.reload} />}
       <Table
