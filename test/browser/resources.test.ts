@@ -94,7 +94,9 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
   test('a key is replaced by one with the same rights and limits; the old one goes on for the chosen time', async () => {
     const limits = { requestsPerMinute: 77, tokensPerMinute: null, tokensPerDay: null }
     const scope = { type: 'restricted', management: 'none', jobs: { hellonode: 'write' } }
-    const { json: old } = await ask(server, '/v2/account/keys', { body: { name: 'ci', scope, limits } })
+    const { json: old } = await ask(server, '/v2/account/keys', {
+      body: { name: 'ci', scope, limits, accounting: true },
+    })
     const visitor = await signedIn('/keys')
     const { page } = visitor
     const table = page.getByRole('table', { name: 'Keys', exact: true })
@@ -114,8 +116,8 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     await table.getByText('ci (replaced)').waitFor()
     assert.deepEqual([await works(old.key), await works(next)], [true, true])
     const { keys } = (await ask(server, '/v2/account/keys')).json
-    const { limits: nextLimits, scope: nextScope } = keys.find((key: { name: string }) => key.name === 'ci')
-    assert.deepEqual([nextLimits, nextScope], [limits, scope])
+    const made = keys.find((key: { name: string }) => key.name === 'ci')
+    assert.deepEqual([made.limits, made.scope, made.accounting], [limits, scope, true])
     const { expiresAt } = keys.find((key: { name: string }) => key.name === 'ci (replaced)')
     assert.ok(Math.abs(Date.parse(expiresAt) - Date.now() - 86_400_000) < 600_000, expiresAt)
     await page.reload()

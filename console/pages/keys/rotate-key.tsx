@@ -6,7 +6,7 @@ import { useEndpoints } from '../../client/uses.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ask } from '../../parts/ask.tsx'
 import { serverNow } from '../../server-clock.ts'
-import { createdText, OVERLAPS, oldKeyEnd, replacedName } from './rotation.ts'
+import { createdText, OVERLAPS, oldKeyEnd, replacedName, successor } from './rotation.ts'
 import { draftFromScope, scopeFromDraft } from './scope.ts'
 
 /** The form. */
@@ -46,10 +46,7 @@ export function RotateKey({
       }
       act={async ({ overlap }) => {
         const scope = scopeFromDraft(draftFromScope(of.scope), id => endpoints?.some(one => one.id === id) === true)
-        const { name, expiresAt, exempt, limits } = of
-        const created = await api('POST /v2/account/keys', {
-          body: { name, scope, expiresAt, limits, ...(exempt ? { exempt } : {}) },
-        })
+        const created = await api('POST /v2/account/keys', { body: successor(of, scope) })
         try {
           await endOldKey(of, Number(overlap))
         } catch (error) {

@@ -1,5 +1,16 @@
 /** Decisions of the rotation of a key. */
 
+import type { Body } from '../../client/api.ts'
+import type { ApiKey, KeyScope } from '../../client/api-types.d.ts'
+
+/** The body that makes the key after an old one. Only the operator may give `exempt`. */
+export function successor(
+  { name, expiresAt, exempt, limits, accounting }: ApiKey,
+  scope: KeyScope,
+): Body<'POST /v2/account/keys'> {
+  return { name, scope, expiresAt, limits, accounting, ...(exempt ? { exempt } : {}) }
+}
+
 /** Times for which the old key goes on, in milliseconds, with titles. */
 export const OVERLAPS = [
   ['0', 'ends at once'],
