@@ -62,6 +62,7 @@ describe('what happens on a server, in the console', { skip: browserSkip, timeou
     const { page } = visitor
     const table = page.getByRole('table', { name: 'Audit log' })
     await table.getByText('createTemplate').waitFor()
+    await page.getByLabel('Time').selectOption('Last hour')
     await page.getByLabel('Operation').fill('createSecret')
     await table.getByText('createTemplate').waitFor({ state: 'detached' })
     await table.getByRole('row').filter({ hasText: 'done' }).filter({ hasText: 'createSecret' }).click()

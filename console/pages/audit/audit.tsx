@@ -13,10 +13,19 @@ import { QuerySelect, QueryText } from '../../parts/query-fields.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Drawer, Part } from '../../parts/things.tsx'
 import { query, setQuery } from '../../router.ts'
+import { serverNow } from '../../server-clock.ts'
 import { type Change, changedValues, SURFACES, valueText } from './audit-words.ts'
 
 const PAGE = 100
 const FILTERS = ['account', 'key', 'operation', 'object', 'surface'] as const
+/** Time spans up to now, in hours. */
+const SPANS = [
+  ['1', 'Last hour'],
+  ['24', 'Last 24 hours'],
+  ['168', 'Last 7 days'],
+  ['720', 'Last 30 days'],
+] as const
+const HOUR_MS = 3_600_000
 
 const TONES: Readonly<Record<AuditEntry['outcome'], Tone>> = {
   begun: 'busy',
@@ -46,10 +55,13 @@ function Log() {
     key: id => keys.find(one => one.id === id)?.name ?? id,
   }
   const filter = Object.fromEntries(FILTERS.map(name => [name, query.value.get(name) ?? undefined]))
+  const span = query.value.get('span')
   const entries = useGrowingList<AuditEntry>(
-    `audit ${JSON.stringify(filter)}`,
+    `audit ${span} ${JSON.stringify(filter)}`,
     async (cursor, signal) => {
-      const page = { limit: PAGE, ...(cursor === null ? {} : { cursor }) }
+      const hours = SPANS.some(([one]) => one === span) ? Number(span) : null
+      const since = hours === null ? {} : { since: new Date(serverNow() - hours * HOUR_MS).toISOString() }
+      const page = { limit: PAGE, ...since, ...(cursor === null ? {} : { cursor }) }
       const surface = filter.surface as AuditEntry['surface'] | undefined
       const answer = await api('GET /v2/audit', { query: { ...filter, surface, ...page }, signal })
       return { rows: answer.entries, nextCursor: answer.pagination.nextCursor }
@@ -57,7 +69,7 @@ function Log() {
     ({ sequence }) => String(sequence),
     changeTopic(/./),
   )
-  const isFiltered = FILTERS.some(name => filter[name] !== undefined)
+  const isFiltered = span !== null || FILTERS.some(name => filter[name] !== undefined)
   return (
     <>
       <PageHead title="Audit">
@@ -75,8 +87,12 @@ function Log() {
         <QueryText name="operation" label="Operation" />
         <QueryText name="object" label="Id of an object" />
         <QuerySelect name="surface" label="Surface" all="All surfaces" options={SURFACES} />
+        <QuerySelect name="span" label="Time" all="All times" options={SPANS} />
         {isFiltered ? (
-          <Button kind="quiet" onPress={() => setQuery(Object.fromEntries(FILTERS.map(name => [name, null])))}>
+          <Button
+            kind="quiet"
+            onPress={() => setQuery(Object.fromEntries(['span', ...FILTERS].map(name => [name, null])))}
+          >
             Clear filters
           </Button>
         ) : null}
