@@ -16,6 +16,7 @@ interface Lists {
   readonly 'GET /v2/registries': 'registries'
   readonly 'GET /v2/account/alert-receivers': 'alertReceivers'
   readonly 'GET /v2/network-volumes': 'networkVolumes'
+  readonly 'GET /v2/global-volumes': 'globalVolumes'
   readonly 'GET /v2/account/apps': 'apps'
   readonly 'GET /v2/pods': 'pods'
   readonly 'GET /v2/account/keys': 'keys'

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createdText, oldKeyEnd, replacedName } from '../../console/pages/keys/rotation.ts'
+import type { ApiKey } from '../../console/client/api-types.d.ts'
+import { createdText, oldKeyEnd, replacedName, successor } from '../../console/pages/keys/rotation.ts'
 
 test('a replaced key says so in its name, once, within the limit of names', () => {
   assert.equal(replacedName('ci'), 'ci (replaced)')
@@ -19,4 +20,31 @@ test('a new key with rights on files comes with its pair for S3', () => {
   assert.equal(createdText({ key: 'rpa_1', s3: null }), 'rpa_1')
   const text = createdText({ key: 'rpa_1', s3: { accessKeyId: 'id', secretAccessKey: 'hush' } })
   assert.deepEqual(text.split('\n'), ['rpa_1', 'S3 access key: id', 'S3 secret key: hush'])
+})
+
+test('a new key has the name, rights and limits of the old one, without what was deleted since', () => {
+  const limits = { requestsPerMinute: 5, tokensPerMinute: null, tokensPerDay: null }
+  const rights = { type: 'restricted', management: 'read' } as const
+  const old = {
+    id: 'k1',
+    owner: 'default',
+    name: 'ci',
+    hint: '…abcd',
+    kind: 'user',
+    scope: { ...rights, jobs: { here: 'write', gone: 'write' }, files: { kept: 'read', lost: 'write' } },
+    exempt: false,
+    limits,
+    accounting: true,
+    disabled: false,
+    createdAt: '2026-11-28T11:00:00Z',
+    expiresAt: null,
+    lastUsedAt: null,
+  } as unknown as ApiKey
+  assert.deepEqual(successor(old, { endpoint: id => id === 'here', volume: id => id === 'kept' }), {
+    name: 'ci',
+    scope: { ...rights, jobs: { here: 'write' }, files: { kept: 'read' } },
+    expiresAt: null,
+    limits,
+    accounting: true,
+  })
 })

@@ -1,13 +1,14 @@
 /** Replaces a key: a new one with the same rights and limits, and an end of the old one. */
+import { useAll } from '../../client/all.ts'
 import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
 import { who } from '../../client/session.ts'
+import { changeTopic } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ask } from '../../parts/ask.tsx'
 import { serverNow } from '../../server-clock.ts'
 import { createdText, OVERLAPS, oldKeyEnd, replacedName, successor } from './rotation.ts'
-import { draftFromScope, scopeFromDraft } from './scope.ts'
 
 /** The form. */
 export function RotateKey({
@@ -21,6 +22,10 @@ export function RotateKey({
   readonly onDone: (key: string) => void
 }) {
   const endpoints = useEndpoints().data
+  const namesVolumes = of.scope.type === 'restricted' && typeof of.scope.files === 'object'
+  const onVolume = changeTopic(/volume/i)
+  const network = useAll('GET /v2/network-volumes', 'networkVolumes', onVolume, namesVolumes).data
+  const global = useAll('GET /v2/global-volumes', 'globalVolumes', onVolume, namesVolumes).data
   const isOwn = of.id === who.value?.keyId
   // A session ends with its key, and nobody could read the new one.
   const options = isOwn ? OVERLAPS.filter(([value]) => value !== '0') : OVERLAPS
@@ -37,7 +42,7 @@ export function RotateKey({
           hint: 'Long enough for all programs to get the new one.',
         },
       ]}
-      isReady={endpoints !== null}
+      isReady={endpoints !== null && (!namesVolumes || (network !== null && global !== null))}
       note={
         <p>
           The new key has the same name, rights and limits, and is shown once.
@@ -45,8 +50,12 @@ export function RotateKey({
         </p>
       }
       act={async ({ overlap }) => {
-        const scope = scopeFromDraft(draftFromScope(of.scope), id => endpoints?.some(one => one.id === id) === true)
-        const created = await api('POST /v2/account/keys', { body: successor(of, scope) })
+        const created = await api('POST /v2/account/keys', {
+          body: successor(of, {
+            endpoint: id => endpoints?.some(one => one.id === id) === true,
+            volume: id => [...(network ?? []), ...(global ?? [])].some(one => one.id === id),
+          }),
+        })
         try {
           await endOldKey(of, Number(overlap))
         } catch (error) {

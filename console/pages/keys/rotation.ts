@@ -1,13 +1,21 @@
 /** Decisions of the rotation of a key. */
 
 import type { Body } from '../../client/api.ts'
-import type { ApiKey, KeyScope } from '../../client/api-types.d.ts'
+import type { ApiKey } from '../../client/api-types.d.ts'
+import { draftFromScope, scopeFromDraft } from './scope.ts'
+
+/** Tells what of the things that a key names still exists: a new key cannot name others. */
+export interface Existing {
+  readonly endpoint: (id: string) => boolean
+  readonly volume: (id: string) => boolean
+}
 
 /** The body that makes the key after an old one. Only the operator may give `exempt`. */
-export function successor(
-  { name, expiresAt, exempt, limits, accounting }: ApiKey,
-  scope: KeyScope,
-): Body<'POST /v2/account/keys'> {
+export function successor(of: ApiKey, exists: Existing): Body<'POST /v2/account/keys'> {
+  const { name, expiresAt, exempt, limits, accounting } = of
+  const draft = draftFromScope(of.scope)
+  const byVolume = Object.fromEntries(Object.entries(draft.byVolume).filter(([id]) => exists.volume(id)))
+  const scope = scopeFromDraft({ ...draft, byVolume }, exists.endpoint)
   return { name, scope, expiresAt, limits, accounting, ...(exempt ? { exempt } : {}) }
 }
 
