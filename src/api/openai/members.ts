@@ -8,13 +8,14 @@ import { bytesOf } from './media.ts'
 /** Bytes of a body that are searched in one turn of the event loop. */
 const TURN_BYTES = 1_048_576
 
-/** The places of members of a body that is JSON; those that it has. */
+/** The places of members of a body that is JSON; those that it has. @param counts as of {@link MemberScan} */
 export async function membersOf<Name extends string>(
   parts: ApiParts,
   pieces: readonly Uint8Array[],
   names: readonly Name[],
+  counts: 'first' | 'last' = 'first',
 ): Promise<Partial<Record<Name, MemberPlace>>> {
-  const scan = new MemberScan(names)
+  const scan = new MemberScan(names, counts)
   let bytes = 0
   for (const piece of pieces) {
     scan.push(piece)
@@ -41,7 +42,7 @@ export async function accountedBody(
 ): Promise<AccountedBody> {
   if (!accounting || !leavesUsageOut(method, route)) return { body, hidesUsage: false }
   const pieces = bytesOf(body)
-  const asking = withUsage(pieces, await membersOf(parts, pieces, STREAM_MEMBERS))
+  const asking = withUsage(pieces, await membersOf(parts, pieces, STREAM_MEMBERS, 'last'))
   if (asking === null) return { body, hidesUsage: false }
   return { body: typeof body === 'string' ? decoded(asking) : asking, hidesUsage: true }
 }

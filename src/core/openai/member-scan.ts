@@ -14,10 +14,12 @@ const [QUOTE, BACKSLASH, COLON, COMMA] = [0x22, 0x5c, 0x3a, 0x2c]
 const OPENING = new Set([0x7b, 0x5b])
 const CLOSING = new Set([0x7d, 0x5d])
 const OBJECT = 0x7b
+/** Length of a character of a name that is written as an escape. */
+const ESCAPE_BYTES = 6
 
 /**
  * Reads a JSON object piece by piece until it has found some members of its outermost object. It costs the length of
- * what it reads, and holds one name at most. Of members with one name the first counts.
+ * what it reads, and holds one name at most.
  */
 export class MemberScan<Name extends string> {
   /** The values that were found. */
@@ -25,6 +27,7 @@ export class MemberScan<Name extends string> {
   /** True once nothing more is to be read: all are found, or the body has ended, or is no object. */
   over = false
   readonly #names: ReadonlySet<string>
+  readonly #counts: 'first' | 'last'
   readonly #longest: number
   #depth = 0
   #offset = 0
@@ -43,10 +46,15 @@ export class MemberScan<Name extends string> {
   /** Offset after its last byte until now. */
   #end = 0
 
-  /** @param names of the wanted members, in ASCII */
-  constructor(names: readonly Name[]) {
+  /**
+   * @param names of the wanted members, in ASCII
+   * @param counts of members with one name the one whose value counts. Workers read the last, for which the whole body
+   *   has to be read.
+   */
+  constructor(names: readonly Name[], counts: 'first' | 'last' = 'first') {
     this.#names = new Set(names)
-    this.#longest = Math.max(...names.map(({ length }) => length))
+    this.#counts = counts
+    this.#longest = ESCAPE_BYTES * Math.max(...names.map(({ length }) => length))
   }
 
   /** Reads the next piece. */
@@ -138,15 +146,26 @@ export class MemberScan<Name extends string> {
   }
 
   #wanted(): Name | null {
-    const name = this.#key === null ? '' : String.fromCharCode(...this.#key)
-    return this.#names.has(name) && !this.places.has(name as Name) ? (name as Name) : null
+    const written = this.#key === null ? '' : String.fromCharCode(...this.#key)
+    const name = written.includes('\\') ? unescaped(written) : written
+    const counts = this.#counts === 'last' || !this.places.has(name as Name)
+    return this.#names.has(name) && counts ? (name as Name) : null
   }
 
   #endValue(): void {
     if (this.#name !== null && this.#start !== null) this.places.set(this.#name, { start: this.#start, end: this.#end })
     this.#name = null
     this.#start = null
-    this.over ||= this.places.size === this.#names.size
+    this.over ||= this.#counts === 'first' && this.places.size === this.#names.size
+  }
+}
+
+/** The characters of a string of JSON; as it is written where it is malformed. */
+function unescaped(written: string): string {
+  try {
+    return String(JSON.parse(`"${written}"`))
+  } catch {
+    return written
   }
 }
 

@@ -4,12 +4,12 @@
  */
 import { isJsonObject, readJson } from '../json/json-text.ts'
 import { textBefore } from '../text-parts.ts'
-import { type MemberPlace, memberValue, replaced } from './member-scan.ts'
+import { MAX_MEMBER_BYTES, type MemberPlace, memberValue, replaced } from './member-scan.ts'
 
 /** The members of a request that decide whether its stream reports usage. */
 export const STREAM_MEMBERS = ['stream', 'stream_options'] as const
 
-/** The places of {@link STREAM_MEMBERS} in a body. */
+/** The places of {@link STREAM_MEMBERS} in a body, of members with one name the last: that is what workers read. */
 export type StreamPlaces = Readonly<Partial<Record<(typeof STREAM_MEMBERS)[number], MemberPlace>>>
 
 /** Operations whose streams report usage only when they are asked to. */
@@ -28,7 +28,9 @@ export function leavesUsageOut(method: string, path: string): boolean {
 export function withUsage(pieces: readonly Uint8Array[], places: StreamPlaces): readonly Uint8Array[] | null {
   const { stream, stream_options: place } = places
   if (stream === undefined || memberValue(pieces, stream) !== true) return null
-  const options = place === undefined ? null : memberValue(pieces, place)
+  // Options that are too long to be read are mostly white space: no server has so many.
+  const isLong = place !== undefined && place.end - place.start > MAX_MEMBER_BYTES
+  const options = place === undefined || isLong ? null : memberValue(pieces, place)
   if (options !== null && !isJsonObject(options)) return null
   if (options?.include_usage === true) return null
   const json = JSON.stringify({ ...options, include_usage: true })

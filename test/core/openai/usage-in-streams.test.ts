@@ -18,7 +18,7 @@ function pieces(text: string, size: number): Uint8Array[] {
 }
 
 function changed(text: string, size = 5): string | null {
-  const scan = new MemberScan(STREAM_MEMBERS)
+  const scan = new MemberScan(STREAM_MEMBERS, 'last')
   const body = pieces(text, size)
   for (const piece of body) scan.push(piece)
   const result = withUsage(body, Object.fromEntries(scan.places))
@@ -48,6 +48,24 @@ test('a stream is asked for its usage, and keeps its other options; any other re
   ]) {
     assert.equal(changed(text), null, text)
   }
+})
+
+test('no way of writing a request keeps its stream from being asked, where its worker reads one', () => {
+  const room = ' '.repeat(2_000)
+  for (const text of [
+    '{"stream":false,"stream":true}',
+    '{"stre\\u0061m":true}',
+    '{"\\u0073\\u0074\\u0072\\u0065\\u0061\\u006d":true,"stream_options":null}',
+    '{"stream_options":{"include_usage":true},"stream":true,"stream_options":{"include_usage":false}}',
+    '{"stream":true,"stream\\u005foptions":{"include_usage":false}}',
+    `{"stream":true,"stream_options":{${room}"include_usage":false}}`,
+  ]) {
+    for (const size of [1, 5, 4_000]) {
+      const { stream, stream_options: options } = JSON.parse(changed(text, size) ?? text)
+      assert.deepEqual({ stream, options }, { stream: true, options: { include_usage: true } }, text.slice(0, 100))
+    }
+  }
+  assert.equal(changed('{"stream":true,"stream":false}'), null)
 })
 
 test('only operations whose streams leave usage out are changed', () => {
