@@ -9,6 +9,7 @@ import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
 import { ShareKeeper } from '../control/share-keeper.ts'
 import { Sweeper } from '../control/sweeper.ts'
+import { TaskKeeper } from '../control/task-keeper.ts'
 import { Upkeep } from '../control/upkeep.ts'
 import { WebhookDispatcher } from '../control/webhook-dispatcher.ts'
 import { WorkerUsageMeter } from '../control/worker-usage-meter.ts'
@@ -77,6 +78,7 @@ export class Loops {
       tasks: services.tasks,
     })
     const watchdog = new WorkerWatchdog(ports, services)
+    const taskKeeper = new TaskKeeper(ports, { fleet, balancing })
     const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
     const sweeper = new Sweeper(ports, jobs, batches)
     const remover = new Remover(ports, jobs)
@@ -89,7 +91,11 @@ export class Loops {
     this.#backups = backups
     const steps: [Loop, Step][] = [
       [this.#autoscaling, nowMs => autoscaler.step(nowMs)],
-      [healthChecking, async nowMs => earliest([await healthChecker.step(nowMs), await served.step(nowMs)])],
+      [
+        healthChecking,
+        async nowMs =>
+          earliest([await healthChecker.step(nowMs), await served.step(nowMs), await taskKeeper.step(nowMs)]),
+      ],
       [this.#reaping, nowMs => reaper.step(nowMs)],
       [this.#sweeping, nowMs => sweeper.step(nowMs)],
       [removing, () => remover.step()],

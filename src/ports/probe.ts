@@ -13,9 +13,16 @@ export interface Probes {
   post(address: SocketAddress, path: string, timeoutMs: number): Promise<HealthAnswer>
   /**
    * The body of the answer to a GET, as text.
+   * @param bearer token to send; none when left out
    * @param timeoutMs longest wait for all of it, in milliseconds
    * @param maxBytes its largest size
    * @returns null for any status but 200, a larger body, no answer in time, or one that is not UTF-8; never rejects
    */
-  read(address: SocketAddress, path: string, timeoutMs: number, maxBytes: number): Promise<string | null>
+  read(
+    address: SocketAddress,
+    path: string,
+    timeoutMs: number,
+    maxBytes: number,
+    bearer?: string,
+  ): Promise<string | null>
 }

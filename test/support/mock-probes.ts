@@ -16,7 +16,7 @@ export class MockProbes implements Probes {
   /** Answer of workers to those requests. */
   posted: (path: string) => HealthAnswer | Promise<HealthAnswer> = () => ({ status: 200 })
   /** Answer of workers to the question for the text at a path; null for none. */
-  text: (worker: WorkerId, path: string) => string | null = () => null
+  text: (worker: WorkerId, path: string, bearer?: string) => string | null = () => null
   /** Answer of workers without an answer of their own. */
   usual: HealthAnswer = { status: 200 }
 
@@ -45,9 +45,15 @@ export class MockProbes implements Probes {
     return this.posted(path)
   }
 
-  async read({ port }: { readonly port: number }, path: string): Promise<string | null> {
+  async read(
+    { port }: { readonly port: number },
+    path: string,
+    _timeoutMs: number,
+    _maxBytes: number,
+    bearer?: string,
+  ): Promise<string | null> {
     const worker = this.#workerAt(port)
-    return worker === null ? null : this.text(worker, path)
+    return worker === null ? null : this.text(worker, path, bearer)
   }
 
   /** The mock driver gives its worker number n two ports from 20,000 on. */

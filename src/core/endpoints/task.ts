@@ -35,6 +35,28 @@ export function taskIdFromSegment(segment: string): string | null {
   return segment.endsWith(PROXY_TAIL) ? segment.slice(0, -PROXY_TAIL.length) : null
 }
 
+/** The variable with the time after which a task ends that nobody asks for, in seconds. */
+const IDLE_TIMEOUT = 'RUNPOD_TASK_IDLE_TIMEOUT'
+/** That time unless the variable has another one, in seconds. */
+const IDLE_S = 600
+/** Time beyond it for a program to end itself, in seconds. */
+const IDLE_MARGIN_S = 60
+
+/** Time without a request after which the server ends a task whose function does not run, in milliseconds. */
+export function taskIdleMs(env: Readonly<Record<string, string>>): number {
+  const asked = Number(env[IDLE_TIMEOUT] ?? IDLE_S)
+  return (Number.isFinite(asked) && asked > 0 ? asked : IDLE_S) * 1_000 + IDLE_MARGIN_S * 1_000
+}
+
+/** True for the answer of the program of a task whose function runs. @param text null for none, or a large one */
+export function saysRunning(text: string | null): boolean {
+  try {
+    return text !== null && Object(JSON.parse(text)).status === 'RUNNING'
+  } catch {
+    return false
+  }
+}
+
 /** The variables of a task with those by which its program serves. */
 export function taskEnv(env: Readonly<Record<string, string>>): Record<string, string> {
   const port = /^\d{1,5}$/.test(env[TASK_PORT] ?? '') ? env[TASK_PORT]! : `${USUAL_TASK_PORT}`

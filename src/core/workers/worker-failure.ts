@@ -121,6 +121,7 @@ function remedyInProblem(problem: WorkerProblem): Remedy | null {
         'see its output, and check the path in RUNYARD_WAKE_URL: it must answer 2xx, also while the worker is awake',
         'environment',
       )
+    case 'task_unasked':
     case 'folder_reserved':
     case 'not_suspended':
     case 'not_resumed':

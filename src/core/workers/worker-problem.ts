@@ -34,6 +34,8 @@ export type WorkerProblem =
   /** `health` is null for a worker without a health check yet. */
   | { readonly kind: 'never_healthy'; readonly limitS: number; readonly health: HealthProblem | null }
   | { readonly kind: 'unhealthy'; readonly forS: number; readonly health: HealthProblem | null }
+  /** A task whose function does not run, and for whose result nobody asks. */
+  | { readonly kind: 'task_unasked'; readonly forS: number }
   /** It runs a folder that its account may not run. */
   | { readonly kind: 'folder_reserved' }
 
@@ -66,6 +68,8 @@ export function problemText(problem: WorkerProblem): string {
       return `it was not healthy within ${problem.limitS} s of its start: ${healthText(problem.health)}`
     case 'unhealthy':
       return `it was not healthy for ${problem.forS} s: ${healthText(problem.health)}`
+    case 'task_unasked':
+      return `nobody asked for the result of the task for ${problem.forS} s`
     case 'folder_reserved':
       return OPERATOR_FOLDERS
     default:

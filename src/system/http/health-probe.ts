@@ -16,7 +16,8 @@ export function createHealthProbes(): Probes {
   return {
     probe: (address, path, timeoutMs) => ask(agent, 'GET', address, path, timeoutMs),
     post: (address, path, timeoutMs) => ask(agent, 'POST', address, path, timeoutMs),
-    read: (address, path, timeoutMs, maxBytes) => read(agent, address, path, { timeoutMs, maxBytes }),
+    read: (address, path, timeoutMs, maxBytes, bearer) =>
+      read(agent, address, path, { timeoutMs, maxBytes, ...(bearer !== undefined && { bearer }) }),
   }
 }
 
@@ -24,10 +25,11 @@ function read(
   agent: Agent,
   { host, port, socket: socketPath }: SocketAddress,
   path: string,
-  { timeoutMs, maxBytes }: { readonly timeoutMs: number; readonly maxBytes: number },
+  { timeoutMs, maxBytes, bearer }: { readonly timeoutMs: number; readonly maxBytes: number; readonly bearer?: string },
 ): Promise<string | null> {
   const { promise, resolve } = Promise.withResolvers<string | null>()
-  const headers = { 'user-agent': 'runyard-health', accept: 'application/json', connection: 'close' }
+  const authorization = bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }
+  const headers = { 'user-agent': 'runyard-health', accept: 'application/json', connection: 'close', ...authorization }
   const call = request({ agent, host, port, path, method: 'GET', headers, ...(socketPath && { socketPath }) })
   const timer = setTimeout(() => call.destroy(), timeoutMs)
   call.on('error', () => resolve(null))

@@ -6,6 +6,7 @@ import { DEFAULT_OWNER, type EndpointId } from '../../../src/core/ids.ts'
 import { CLOSED, GatewayAdmission } from '../../../src/gateway/entrance/admission.ts'
 import { strangerKey } from '../../support/apps.ts'
 import { openBalancedRig } from '../../support/balanced.ts'
+import { commandsOn } from '../../support/command-line.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
 import { type Asking, KEY, type Rig, type RigOptions } from '../../support/rig.ts'
 import { servicesOf } from '../../support/services.ts'
@@ -221,6 +222,62 @@ test('a task has a network volume and a global one, each at its own path', async
   }
 })
 
+test('a task ends when its function does not run and nobody asks for its result, whatever its program does', async t => {
+  const { rig } = await openTaskRig(t)
+  const { short } = await deployed(rig, { ...CPU, env: env({ RUNPOD_TASK_IDLE_TIMEOUT: '120' }) })
+  const { short: usual } = await deployed(rig)
+  await rig.clock.advance(5_000)
+  const running = new Set<string>()
+  const bearers = new Set<string>()
+  rig.probes.text = (worker, path, bearer) => {
+    assert.equal(path, '/result')
+    bearers.add(bearer ?? '')
+    return running.has(worker) ? '{"status": "RUNNING", "response": null}' : '{"status": "DONE", "response": {}}'
+  }
+  const status = async (id: string) => (await rig.ask('GET', podPath(id))).json
+  const { workerId } = await status(short)
+  running.add(workerId)
+  await rig.clock.advance(600_000)
+  assert.equal((await status(short)).status, 'RUNNING', 'its function runs')
+  assert.deepEqual([...bearers], [TOKEN])
+  running.clear()
+  rig.probes.answer(workerId, { problem: 'no answer within 2 s', refused: false })
+  await rig.clock.advance(40_000)
+  assert.equal((await status(usual)).status, 'RUNNING', 'ten minutes and a margin are not over')
+  await rig.clock.advance(300_000)
+  assert.equal((await status(usual)).status, 'EXITED')
+  assert.equal((await status(short)).status, 'RUNNING', 'a function may keep its process from answering')
+  rig.probes.answer(workerId, { status: 200 })
+  await rig.clock.advance(240_000)
+  assert.equal((await status(short)).status, 'EXITED')
+  const { system } = (await rig.ask('GET', `/v1/pod/${short}/logs`)).json
+  assert.match(system.join('\n'), /nobody asked for the result of the task for \d+ s/)
+  const why = await rig.why(short)
+  assert.equal(why.cause, 'finished')
+  assert.match(why.summary, /^the task task-train-01 has ended: its worker was ended because nobody asked/)
+  assert.equal(why.action, null)
+  assert.equal((await status(usual)).status, 'EXITED')
+})
+
+test('usage, and what is watched, have a task with its name', async t => {
+  const { rig } = await openTaskRig(t)
+  const { short } = await deployed(rig)
+  await rig.clock.advance(120_000)
+  const { endpoints } = (await rig.ask('GET', '/ops/top')).json
+  const watched = endpoints.find(({ id }: { id: string }) => id === short)
+  assert.deepEqual([watched.name, watched.workers.length], ['task-train-01', 1])
+  assert.equal((await rig.ask('DELETE', podPath(short))).status, 204)
+  const second = await deployed(rig, { ...CPU, name: 'task-second' })
+  await rig.clock.advance(120_000)
+  rig.fleet.exit(rig.worker(1).id)
+  await rig.clock.advance(60_000)
+  const { code, stdout, stderr } = await commandsOn(rig)('usage')
+  assert.equal(code, 0, stderr)
+  assert.match(stdout, /task-second/)
+  assert.match(stdout, new RegExp(short), 'one that is deleted has its id alone')
+  assert.doesNotMatch(stdout, new RegExp(second.short))
+})
+
 test('another account sees and ends no task of this one, and counts its own', async t => {
   const { rig } = await openTaskRig(t, { accountLimits: { workersMin: 1, objects: 10 } })
   const { short } = await deployed(rig)
@@ -261,7 +318,9 @@ test('its program ends it with the token of its worker, and no other task', asyn
       body: { query: 'mutation ($id: String!) { podTerminate(input: {podId: $id}) }', variables: { id: podId } },
     })
   assert.match((await end(other.workerId)).json.errors[0].message, /own task alone/)
-  assert.equal((await deploy(rig, CPU, { key })).json.data.pod, null)
+  const nested = await deploy(rig, CPU, { key })
+  assert.equal(nested.json.data.pod, null)
+  assert.match(nested.json.errors[0].message, /^a worker may not start tasks: start them from a program with a key/)
   assert.deepEqual((await end(ofFirst.workerId)).json, { data: { podTerminate: null } })
   await rig.clock.advance(5_000)
   assert.deepEqual(
