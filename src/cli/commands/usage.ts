@@ -6,6 +6,7 @@ import { ask, type ConnectionOptions, wantsJson, withConnection } from '../clien
 import { KINDS, type Named } from '../client/kinds.ts'
 import { chooseId, findNamed, withEndpointName } from '../client/names.ts'
 import { fieldOption } from '../client/option-fields.ts'
+import { pages } from '../client/pages.ts'
 import { printList } from '../client/printing.ts'
 import { CliError, EXIT } from '../exit.ts'
 import type { TableRow } from '../terminal/table.ts'
@@ -57,7 +58,7 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   if (options.times === true) return times(endpoint, options)
   if (options.tokens === true) return tokens(endpoint, options)
   const { bucket } = options
-  const endpoints = await KINDS.endpoints.list(options)
+  const endpoints = await endpointsAndTasks(options)
   const query = billQuery(endpoints, endpoint, options)
   const bill = await answerValue<{ metadata: { totals: { totalAmount: number } } }>(
     await ask(options, `/v2/billing/serverless?${query}`),
@@ -69,6 +70,12 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
   printList(options, records, usageColumns(bucket, names), 'records of usage in this time')
   if (records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
+}
+
+/** The endpoints and the tasks: a task is an endpoint that runs once, and no list of endpoints has it. */
+async function endpointsAndTasks(options: UsageOptions): Promise<Named[]> {
+  const tasks = await pages(options, '/v2/pods', 'pods').catch(() => [])
+  return [...(await KINDS.endpoints.list(options)), ...(tasks as unknown as Named[])]
 }
 
 /** The time of a bill and its endpoint; bills of deleted endpoints are kept. */

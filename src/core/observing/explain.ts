@@ -25,6 +25,7 @@ import {
 import { endpointNotes, suspectText } from './explain-notes.ts'
 import { findLostNode, findPlaceWait } from './explain-place.ts'
 import { olderWithoutRoomBeside } from './explain-rollout.ts'
+import { overTask } from './explain-task.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
 import { type Explanation, plain, type WaitCause } from './explanation.ts'
 import {
@@ -148,6 +149,7 @@ function findObstacle(snapshot: EndpointSnapshot, context: ExplainContext): Expl
 function paused(snapshot: EndpointSnapshot): Explanation | null {
   const { endpoint, queue } = snapshot
   if (endpoint.workersMax > 0) return null
+  if (endpoint.runsOnce) return overTask(snapshot)
   return {
     ...plain(
       'paused',

@@ -91,12 +91,16 @@ export function taskQueries({ tasks, addresses, access }: ApiParts) {
 
 /** Mutations of pods, which start and end tasks. */
 export function taskMutations({ tasks, addresses }: ApiParts, writing: Writing) {
-  const deploy = writing(async (caller, { input }: Given) => {
+  const start = writing(async (caller, { input }: Given) => {
     requireTask(input)
     requireTaskAddress(addresses)
     const task = await tasks.create(caller, readTask(input))
     return podView(task, addressableTaskId(addresses, task))
   })
+  const deploy = (_: unknown, args: Given, context: GraphqlContext, info: { readonly fieldName: string }) => {
+    if (context.caller !== null && isAppWorker(context.caller)) throw new AppError('forbidden', NO_NESTED_TASKS)
+    return start(_, args, context, info)
+  }
   const end = writing(async (caller, { input }: Given) => {
     await tasks.end(caller.owner, podId(input))
     return null
@@ -115,6 +119,10 @@ export function taskMutations({ tasks, addresses }: ApiParts, writing: Writing) 
     },
   }
 }
+
+/** Refusal of a task of a worker: its key would let a loop take the machine. */
+const NO_NESTED_TASKS =
+  'a worker may not start tasks: start them from a program with a key of the account, or call a function of the app'
 
 /** Most fields of a general pod mean nothing here, so that it is refused as a whole. */
 function requireTask(input: unknown): void {
