@@ -196,6 +196,14 @@ export const CONTAINER_SETTINGS = {
     HOST_NAME,
     'address or name of this machine that workers in containers call (default: found out)',
   ),
+  /** Has a place for the version of Python, or is `sdk`. */
+  appImage: setting(
+    '--app-image',
+    '<image|sdk>',
+    'python:{python}-slim',
+    TEXT,
+    'image of containers for functions of apps, with {python} for the version; sdk for the images of the SDK',
+  ),
 }
 
 /** The settings of the isolation of workers that are processes. */

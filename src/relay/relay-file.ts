@@ -25,6 +25,9 @@ export function setAsideFolder(dataDir: string): string {
   return join(dataDir, 'set-aside')
 }
 
+/** The name of the socket for functions of apps. */
+export const FUNCTION_SOCKET = 'server.sock'
+
 /**
  * The socket of the worker surface, for workers in networks of their own. A server listens
  * there where it has no relay.
@@ -33,9 +36,14 @@ export function workerSocket(dataDir: string): string {
   return join(dataDir, 'workers.sock')
 }
 
+/** The folder of {@link functionSocket}, which containers of apps have: each server makes another file. */
+export function functionFolder(dataDir: string): string {
+  return join(dataDir, 'functions')
+}
+
 /** The socket of a server for functions of apps, whose workers have a network of their own. */
 export function functionSocket(dataDir: string): string {
-  return join(dataDir, 'functions.sock')
+  return join(functionFolder(dataDir), FUNCTION_SOCKET)
 }
 
 /** Description of the last relay of a data directory; null without one. */

@@ -6,9 +6,9 @@ import type { IncomingMessage } from 'node:http'
 import { isIP } from 'node:net'
 import { absoluteTarget } from '../core/request-head.ts'
 
-/** The reason why a request is refused for the host that it names. */
+/** The reason why a request is refused by its head, most often for the host that it names. */
 export interface HostRefusal {
-  readonly status: 400 | 421
+  readonly status: 400 | 403 | 421
   readonly error: string
 }
 

@@ -56,6 +56,8 @@ export interface ListenOptions {
   readonly trusts?: (address: string) => boolean
   /** The host name of the console besides its name below localhost; none by default. */
   readonly consoleHost?: string | null
+  /** The reason to refuse a request by its head; null to take it. By default all are taken. */
+  readonly callProblem?: (incoming: IncomingMessage) => HostRefusal | null
   /** Load-balancing endpoints; none by default. */
   readonly mount?: Mount
   /** New connections wait, unread, until it resolves; by default they do not wait. */
@@ -106,7 +108,9 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
   const { tls, field, handshakeMs, passer = null, calls = null, passed = null } = options
   const upgraded = (socket: Duplex) => connections.upgraded(socket as Socket)
   const isBusy = (socket: Duplex) => connections.isBusy(socket as Socket)
-  const hostProblem = options.hosts === undefined ? () => null : hostCheck(options.hosts)
+  const checkHost = options.hosts === undefined ? () => null : hostCheck(options.hosts)
+  const { callProblem = () => null } = options
+  const hostProblem = (incoming: IncomingMessage) => callProblem(incoming) ?? checkHost(incoming)
   const urlHost = urlHosts()
   const consoleHosts = [LOCAL_CONSOLE, ...(options.consoleHost == null ? [] : [plainHost(options.consoleHost)])]
   const isReserved = (incoming: IncomingMessage) =>

@@ -122,6 +122,7 @@ test('a server about which nothing is said listens on loopback, on port 8080, wi
     docker: 'auto',
     dockerNetwork: null,
     dockerWorkerAddress: null,
+    appImage: 'python:{python}-slim',
     kubernetes: {
       where: 'off',
       context: null,
@@ -223,6 +224,7 @@ test('each setting is read from its option', () => {
     docker: 'unix:///e.sock',
     dockerNetwork: 'mine',
     dockerWorkerAddress: '192.0.2.7',
+    appImage: 'registry.lan/python:{python}',
     kubernetes: 'kubeconfig',
     kubernetesContext: 'lab',
     kubernetesNamespace: 'gpu',
@@ -389,6 +391,7 @@ test('each setting is read from its option', () => {
     docker: 'unix:///e.sock',
     dockerNetwork: 'mine',
     dockerWorkerAddress: '192.0.2.7',
+    appImage: 'registry.lan/python:{python}',
     kubernetes: {
       where: 'kubeconfig',
       context: 'lab',
@@ -578,6 +581,7 @@ const OTHER: Record<string, string> = {
   docker: 'off',
   dockerNetwork: 'n',
   dockerWorkerAddress: 'a',
+  appImage: 'a',
   kubernetes: 'in-cluster',
   kubernetesContext: 'c',
   kubernetesNamespace: 'n',

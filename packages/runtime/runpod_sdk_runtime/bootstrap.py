@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 from . import packages
+from .passage import open_passage
 from .resources import MANIFEST, read_manifest, resource_name
 
 MARKER = '.rp-unpacked'
@@ -145,6 +146,7 @@ def main():
             prepare_deployed(name, env)
     except BootstrapError as error:
         sys.exit(str(error))
+    open_passage(env)
     os.execve(sys.executable, [sys.executable, '-m', KINDS[kind]], env)
 
 

@@ -49,7 +49,7 @@ export const SERVE_OPTION_GROUPS: readonly (readonly [heading: string, flags: re
     ],
   ],
   ['Several servers:', ['--forward-to-active', '--advertise-host']],
-  ['Containers:', ['--docker', '--docker-network', '--docker-worker-address']],
+  ['Containers:', ['--docker', '--docker-network', '--docker-worker-address', '--app-image']],
   [
     'Kubernetes:',
     [

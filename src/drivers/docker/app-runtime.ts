@@ -21,11 +21,17 @@ export function needsRuntime({ image, env }: Pick<WorkerSpec, 'image' | 'env'>):
 /**
  * The worker with the variable by which Python finds the package, before the folders that its user or its image names.
  * @param imageEnv variables of the image, as `NAME=value`
+ * @param packages folders of the build in the container, which come next
  */
-export function withRuntimePath(spec: WorkerSpec, imageEnv: readonly string[]): WorkerSpec {
+export function withRuntimePath(
+  spec: WorkerSpec,
+  imageEnv: readonly string[],
+  packages: readonly string[] = [],
+): WorkerSpec {
   const ofImage = imageEnv.find(variable => variable.startsWith(VARIABLE))?.slice(VARIABLE.length)
   const others = spec.env.PYTHONPATH ?? ofImage ?? ''
-  return { ...spec, env: { ...spec.env, PYTHONPATH: others === '' ? FOLDER : `${FOLDER}:${others}` } }
+  const folders = [FOLDER, ...packages, ...(others === '' ? [] : [others])]
+  return { ...spec, env: { ...spec.env, PYTHONPATH: folders.join(':') } }
 }
 
 /** The package as a tar archive for the root of a container. @param folder of the package on this machine */

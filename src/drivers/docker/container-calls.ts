@@ -1,9 +1,14 @@
 /** The calls of an engine that concern the containers of an installation. */
 import type { WorkerId } from '../../core/ids.ts'
-import type { WorkerSpec } from '../../ports/driver.ts'
 import { amdDevices } from '../base/amd-devices.ts'
 import { needsRuntime, runtimeArchive, withRuntimePath } from './app-runtime.ts'
-import { type ContainerConnection, containerName, containerSpec, LABELS } from './container-spec.ts'
+import {
+  type ContainedWorker,
+  type ContainerConnection,
+  containerName,
+  containerSpec,
+  LABELS,
+} from './container-spec.ts'
 import type { Engine } from './engine/engine.ts'
 import { engineError } from './engine/engine-error.ts'
 import type { InspectedContainer } from './inspected-container.ts'
@@ -37,24 +42,27 @@ export class ContainerCalls {
    * @returns its id
    * @throws EngineError, or AppError `invalid` when it can never be made
    */
-  async create(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
-    if (!needsRuntime(spec)) return this.#make(spec, image, connection)
+  async create(worker: ContainedWorker, image: string, connection: ContainerConnection): Promise<string> {
+    const { spec, app } = worker
+    const usesRuntime = app === null ? needsRuntime(spec) : app.packages !== null
+    if (!usesRuntime) return this.#make(worker, image, connection)
     const { Config } = await this.#engine.call<{ Config?: { Env?: string[] | null } }>({
       method: 'GET',
       path: `/images/${encodeURIComponent(image)}/json`,
     })
-    const container = await this.#make(withRuntimePath(spec, Config?.Env ?? []), image, connection)
+    const withPath = withRuntimePath(spec, Config?.Env ?? [], app?.packages ?? [])
+    const container = await this.#make({ spec: withPath, app }, image, connection)
     const archive = runtimeArchive(this.#runtime)
     const path = `/containers/${container}/archive`
     await this.#engine.call({ method: 'PUT', path, query: { path: '/' }, archive, deadlineMs: CREATE_MS })
     return container
   }
 
-  async #make(spec: WorkerSpec, image: string, connection: ContainerConnection): Promise<string> {
+  async #make({ spec, app }: ContainedWorker, image: string, connection: ContainerConnection): Promise<string> {
     const { cpus = 1, memoryBytes = 0, podman = null } = this.#engine.facts ?? {}
     const gpus = { podman, amdDevices }
     const make = async (boundsDisk: boolean) => {
-      const context = { image, installation: this.#installation, connection, cpus, memoryBytes, boundsDisk, gpus }
+      const context = { image, app, installation: this.#installation, connection, cpus, memoryBytes, boundsDisk, gpus }
       const body = containerSpec(spec, context)
       const query = { name: containerName(spec.workerId) }
       const call = { method: 'POST', path: '/containers/create', query, body, deadlineMs: CREATE_MS } as const

@@ -5,6 +5,7 @@ import type { ContainerServing } from '../../core/workers/container-reach.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
 import type { WorkerSpec } from '../../ports/driver.ts'
 import { CACHE_PATH, cacheVariables, extraMounts, mountPoint, VOLUME_PATH } from '../base/worker-paths.ts'
+import type { AppParts } from './app-parts.ts'
 import { type GpuContext, gpuOptions, gpuVariables } from './container-gpus.ts'
 
 /** Connection of containers to this server. */
@@ -17,10 +18,18 @@ export interface ContainerConnection {
   readonly serving: ContainerServing
 }
 
+/** A worker, and what its app needs. */
+export interface ContainedWorker {
+  readonly spec: WorkerSpec
+  readonly app: AppParts | null
+}
+
 /** Facts beside the worker that the configuration depends on. */
 export interface ContainerContext {
   /** The exact image. */
   readonly image: string
+  /** Parts of a worker of an app; none by default. */
+  readonly app?: AppParts | null
   readonly installation: string
   readonly connection: ContainerConnection
   /** The hardware of the machine. */
@@ -59,13 +68,16 @@ export function containerName(worker: WorkerId): string {
 
 /** The body of the engine's create call. @throws WorkerStartError when args cannot be read */
 export function containerSpec(spec: WorkerSpec, context: ContainerContext): Record<string, unknown> {
-  const { entrypoint, cmd } = parseContainerArgs(spec.args)
+  const { app = null } = context
+  const { entrypoint, cmd } = app?.program == null ? parseContainerArgs(spec.args) : programOf(app.program.words)
+  const folder = app?.program?.folder ?? null
   return {
     Image: context.image,
     Hostname: spec.workerId,
-    Env: Object.entries(environment(spec)).map(([name, value]) => `${name}=${value}`),
+    Env: Object.entries(environment(spec, app)).map(([name, value]) => `${name}=${value}`),
     ...(entrypoint === null ? {} : { Entrypoint: entrypoint }),
     ...(cmd === null ? {} : { Cmd: cmd }),
+    ...(folder === null ? {} : { WorkingDir: folder }),
     ...exposedPorts(spec),
     Labels: {
       [LABELS.installation]: context.installation,
@@ -78,14 +90,21 @@ export function containerSpec(spec: WorkerSpec, context: ContainerContext): Reco
   }
 }
 
+/** A program in place of that of the image. */
+function programOf([program, ...words]: readonly string[]) {
+  return { entrypoint: [program!], cmd: words }
+}
+
 /** The user's variables, and the server's, which win. */
-function environment(spec: WorkerSpec): Record<string, string> {
+function environment(spec: WorkerSpec, app: AppParts | null): Record<string, string> {
   const { placement, volume, serves } = spec
   return {
     // The init forwards signals to the whole group, because shells do not.
     TINI_KILL_PROCESS_GROUP: '1',
     ...cacheVariables(spec, CACHE_PATH),
+    ...app?.usual,
     ...spec.env,
+    ...app?.env,
     ...spec.protocolEnv,
     ...(serves === null ? {} : { PORT: String(serves.port), PORT_HEALTH: String(serves.healthPort) }),
     ...(volume === null ? {} : { RUNPOD_VOLUME_PATH: VOLUME_PATH }),
@@ -115,6 +134,12 @@ function hostConfig(spec: WorkerSpec, context: ContainerContext): Record<string,
     Mounts: [
       ...(volume === null ? [] : [{ Type: 'bind', Source: volume.path, Target: VOLUME_PATH }]),
       ...extraMounts(spec).map(({ path, at }) => ({ Type: 'bind', Source: path, Target: at })),
+      ...(context.app?.mounts ?? []).map(({ source, target }) => ({
+        Type: 'bind',
+        Source: source,
+        Target: target,
+        ReadOnly: true,
+      })),
       ...spec.models.map(model => ({
         Type: 'bind',
         Source: model.path,

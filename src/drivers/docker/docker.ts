@@ -20,8 +20,9 @@ import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { COPY_RATE, forgetCopy } from '../base/log-copy.ts'
 import { containerRefusal } from '../base/refusals.ts'
 import { WorkerRunner } from '../base/worker-runner.ts'
+import { type AppContainers, appParts } from './app-parts.ts'
 import { ContainerCalls } from './container-calls.ts'
-import { type ContainerConnection, containerName, LABELS } from './container-spec.ts'
+import { type ContainedWorker, type ContainerConnection, containerName, LABELS } from './container-spec.ts'
 import { Container, type ContainerHandle, containerHandle, isolationFromHandle, parseHandle } from './containers.ts'
 import { DiskWatch } from './disk-watch.ts'
 import { type ContainerEngineOptions, Engine, type EngineEvent } from './engine/engine.ts'
@@ -46,6 +47,8 @@ export interface DockerDriverOptions {
   readonly maxWorkers: number
   /** Identifies this boot of the machine, see `readBootId`. */
   readonly bootId: string
+  /** Folders and the image for workers of apps; by default they run as all others. */
+  readonly apps?: AppContainers | null
   /** The network of new containers. @throws AppError with the reason why there is none */
   readonly connection: () => Promise<ContainerConnection>
   /**
@@ -224,7 +227,9 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
       if (failure !== null) throw new WorkerStartError(failure)
       const connection = await this.#options.connection()
       const { credential, guard } = spec
-      const id = await this.#createFrom({ image, credential, guard, watch, signal }, spec, connection)
+      const app = appParts(spec, this.#options.apps ?? null)
+      const wish = { image: app?.image ?? image, credential, guard, watch, signal }
+      const id = await this.#createFrom(wish, { spec, app }, connection)
       try {
         stopIfAsked(signal)
         const inspected = await this.#calls.start(id)
@@ -241,16 +246,16 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
     }
   }
 
-  async #createFrom(wish: ImageWish, spec: WorkerSpec, connection: ContainerConnection): Promise<string> {
+  async #createFrom(wish: ImageWish, worker: ContainedWorker, connection: ContainerConnection): Promise<string> {
     const exact = await this.#images.ensure(wish)
     stopIfAsked(wish.signal)
     try {
-      return await this.#calls.create(spec, exact, connection)
+      return await this.#calls.create(worker, exact, connection)
     } catch (thrown) {
       // The image was removed since the list was read.
       if (engineError(thrown).status !== 404 || !this.#images.doubt(exact)) throw thrown
     }
-    return this.#calls.create(spec, await this.#images.ensure(wish), connection)
+    return this.#calls.create(worker, await this.#images.ensure(wish), connection)
   }
 
   #track(worker: WorkerId, inspected: InspectedContainer): Container {

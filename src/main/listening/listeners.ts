@@ -8,14 +8,15 @@ import type { App } from '../../app.ts'
 import { type Config, SETTINGS } from '../../config/config.ts'
 import { AppError } from '../../core/errors.ts'
 import { fairShare } from '../../core/fair-share.ts'
-import { writeDurably } from '../../disk/durable-file.ts'
+import { ensureFolder, writeDurably } from '../../disk/durable-file.ts'
 import { connectEngine } from '../../drivers/docker/engine/connection.ts'
 import { BridgeNetwork } from '../../drivers/docker/network.ts'
 import { addressList } from '../../gateway/entrance/forwarded.ts'
 import type { ThreadChannel } from '../../gateway/threads/messages.ts'
-import { functionSocket, workerSocket } from '../../relay/relay-file.ts'
+import { functionFolder, functionSocket, workerSocket } from '../../relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
 import { ContainerAddress } from '../../server/container-address.ts'
+import { functionCallProblem } from '../../server/function-calls.ts'
 import { formatOrigin, type Listener, type ListenOptions, listen } from '../../server/listener.ts'
 import type { Mount } from '../../server/mount.ts'
 import { withPassage } from '../../server/passage.ts'
@@ -66,18 +67,21 @@ const NO_SOCKET = 'workers in networks of their own cannot call the server'
 const NO_FUNCTION_SOCKET = 'functions of apps in networks of their own cannot call others'
 
 /**
- * Listens for functions of apps, whose workers have networks of their own: the addresses of clients without pages,
- * uploads and files. The key decides as there. Null where no worker has such a network.
+ * Listens for functions of apps, whose workers have networks of their own or are containers: the addresses of clients
+ * without pages, uploads and files, for tokens of workers alone. Null where no worker has such a network.
  */
 async function listenForFunctions(
   front: Front,
-  { workerSandbox, workerNetwork, dataDir }: Config,
+  { workerSandbox, workerNetwork, docker, dataDir }: Config,
   options: ListenOptions,
   log: Log,
 ): Promise<Listener | null> {
-  if (workerSandbox === 'off' || workerNetwork === 'shared') return null
+  const hasNetworks = workerSandbox !== 'off' && workerNetwork !== 'shared'
+  if (!hasNetworks && docker === 'off') return null
   try {
-    const listener = await listen(front.fetch(OF_FUNCTIONS), { ...options, host: '127.0.0.1', port: 0 })
+    ensureFolder(functionFolder(dataDir))
+    const own = { ...options, host: '127.0.0.1', port: 0, callProblem: functionCallProblem }
+    const listener = await listen(front.fetch(OF_FUNCTIONS), own)
     return await withPassage(listener, functionSocket(dataDir), options.maxConnections)
   } catch (error) {
     log.warn({ problem: String(error), consequence: NO_FUNCTION_SOCKET }, 'workers.unreachable')

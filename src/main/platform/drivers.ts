@@ -17,6 +17,7 @@ import { describeLimits, findLimits, findPlainGroups } from '../../drivers/cage/
 import { lackWithoutCage, tryOwnNetwork } from '../../drivers/cage/network-trial.ts'
 import { OwnNetwork, outerWords } from '../../drivers/cage/own-network.ts'
 import { tryCage, tryLayers } from '../../drivers/cage/trial.ts'
+import type { AppContainers } from '../../drivers/docker/app-parts.ts'
 import type { ContainerConnection } from '../../drivers/docker/container-spec.ts'
 import { DockerDriver } from '../../drivers/docker/docker.ts'
 import { engineAddresses } from '../../drivers/docker/engine/engine-address.ts'
@@ -28,7 +29,7 @@ import type { Leader } from '../../ports/leader.ts'
 import type { Notifier } from '../../ports/notifier.ts'
 import type { WorkerLogs } from '../../ports/worker-logs.ts'
 import { createWorkerPipes, type PumpNote } from '../../pump/worker-pipes.ts'
-import { functionSocket, workerSocket } from '../../relay/relay-file.ts'
+import { FUNCTION_SOCKET, functionSocket, workerSocket } from '../../relay/relay-file.ts'
 import type { ContainerAddress } from '../../server/container-address.ts'
 import { trustBundleFile } from '../../system/certificates/trust-bundle.ts'
 import { systemClock } from '../../system/clock.ts'
@@ -251,7 +252,17 @@ function dockerDriver(
     bootId: readBootId(),
     addresses: () => engineAddresses(config.docker, process.env),
     note: (event, fields) => log[event === 'engine.away' ? 'warn' : 'info'](fields, event),
+    apps: appContainers(config),
   })
+}
+
+/** The image and the folders of containers of apps. */
+function appContainers({ dataDir, appImage, tls }: Config): AppContainers {
+  return {
+    image: appImage === 'sdk' ? null : appImage,
+    functions: { folder: resolve(folderIn(dataDir, 'functions')), file: FUNCTION_SOCKET },
+    trustFile: tls.selfSigned ? resolve(trustBundleFile(dataDir)) : null,
+  }
 }
 
 /** The connection of a new container. @throws AppError with the reason when there is none */

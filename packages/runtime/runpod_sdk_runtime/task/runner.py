@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from .. import execution
 from ..mounts import configure_mounts
+from ..passage import open_passage
 
 LARGEST_BODY = 512 * 1024 * 1024
 USUAL_IDLE_S = 600
@@ -174,6 +175,7 @@ def main():
     token = os.environ.get('RUNPOD_TASK_TOKEN', '')
     if token == '':
         sys.exit('RUNPOD_TASK_TOKEN is missing')
+    open_passage(os.environ)
     configure_mounts()
     execution.tee_output()
     task = Task(token, float(os.environ.get('RUNPOD_TASK_IDLE_TIMEOUT', USUAL_IDLE_S)))
