@@ -6,7 +6,9 @@ import type { Config } from '../config/config.ts'
 import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
-import { BuildCompiler } from '../drivers/process/build-compiler.ts'
+import { cagedWords } from '../drivers/cage/caged-tool.ts'
+import { tryCage } from '../drivers/cage/trial.ts'
+import { BuildCompiler, type Caging } from '../drivers/process/build-compiler.ts'
 import type { ArtifactFiles } from '../ports/artifact-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
 import type { Ports } from '../ports/ports.ts'
@@ -39,14 +41,12 @@ export function createNotifications(config: Config, log: Log): Notifications {
 }
 
 /** The ports of folders of the data directory beside the store. */
-export function storageIn(
-  { dataDir, bodyDiskBytes: maxBytes }: Config,
-  log: Log,
-): Pick<Ports, 'volumes' | 'files' | 'artifacts' | 'spill'> {
+export function storageIn(config: Config, log: Log): Pick<Ports, 'volumes' | 'files' | 'artifacts' | 'spill'> {
+  const { dataDir, bodyDiskBytes: maxBytes } = config
   const spill = createSpillFiles({ folder: join(dataDir, 'bodies'), maxBytes })
   // Only Linux names open folders by paths.
   const files = process.platform === 'linux' ? filesIn(dataDir) : undefined
-  return { volumes: volumesIn(dataDir, log), files, artifacts: artifactsIn(dataDir, log), spill }
+  return { volumes: volumesIn(dataDir, log), files, artifacts: artifactsIn(config, log), spill }
 }
 
 function filesIn(dataDir: string): VolumeFiles {
@@ -63,9 +63,20 @@ function volumesIn(dataDir: string, log: Log): VolumeFolders {
   return folders
 }
 
-function artifactsIn(dataDir: string, log: Log): ArtifactFiles {
+/** Cages of the compiler; null where workers that are processes have none. Tried once, at the first build. */
+function cagingFor({ workerSandbox }: Config): Caging | null {
+  if (workerSandbox === 'off') return null
+  let trial: ReturnType<typeof tryCage> | null = null
+  return async (program, words, folder) => {
+    trial ??= tryCage()
+    return 'problem' in trial ? [program, ...words] : cagedWords(trial.bwrap, { program, words, folder })
+  }
+}
+
+function artifactsIn(config: Config, log: Log): ArtifactFiles {
+  const { dataDir } = config
   const onError = (error: unknown) => log.error({ problem: String(error) }, 'build.not_emptied')
-  const compiler = new BuildCompiler(process.env, systemClock)
+  const compiler = new BuildCompiler(process.env, systemClock, cagingFor(config))
   const prepare = (folder: string, final: string) => compiler.compile(folder, final)
   const artifacts = createArtifactFiles({ root: join(dataDir, 'apps'), onError, prepare })
   void artifacts.sweep()

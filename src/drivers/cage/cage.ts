@@ -19,7 +19,7 @@ import { CACHE_PATH, contains, mountPoint } from '../base/worker-paths.ts'
 import { type CageSpec, cageOptions } from './arguments.ts'
 import { cageMounts } from './cage-mounts.ts'
 import { DOOR_PROGRAM, FILTER_FD, OPTIONS_FD } from './door-settings.ts'
-import { programFolders, systemFolders } from './folders.ts'
+import { outermost, programFolders, systemFolders } from './folders.ts'
 import { gpuDevices } from './gpu-devices.ts'
 import { kernelMasks } from './kernel-tables.ts'
 import { type Layer, layerWords, makeLayer, sameUser } from './layer.ts'
@@ -298,15 +298,6 @@ function openHidden(path: string, bytes: Buffer): number {
     closeSync(file)
     throw thrown
   }
-}
-
-/** Without paths that lie in another one: a folder is shown with all that it holds. */
-function outermost(paths: readonly string[]): string[] {
-  const outer: string[] = []
-  for (const path of [...new Set(paths)].sort((a, b) => a.length - b.length)) {
-    if (!outer.some(folder => contains(folder, path))) outer.push(path)
-  }
-  return outer
 }
 
 /** Often a link to a file outside of /etc. */

@@ -59,6 +59,15 @@ export function systemFolders(): { readable: string[]; links: { path: string; ta
   return { readable, links }
 }
 
+/** Without paths that lie in another one: a folder is shown with all that it holds. */
+export function outermost(paths: readonly string[]): string[] {
+  const outer: string[] = []
+  for (const path of [...new Set(paths)].sort((a, b) => a.length - b.length)) {
+    if (!outer.some(folder => contains(folder, path))) outer.push(path)
+  }
+  return outer
+}
+
 /** The program of a worker, for {@link programFolders}. */
 export interface ProgramFiles {
   /** The real path of the image. */

@@ -66,11 +66,17 @@ export function isCompiled(folder: string): Promise<boolean> {
   return exists(join(folder, MARK))
 }
 
+/** The program and the words that start a tool in a cage in which it may change one folder. */
+export type Caging = (program: string, words: readonly string[], folder: string) => Promise<readonly string[]>
+
 /** Compiles builds with the interpreters of this machine. */
 export class BuildCompiler {
   readonly #interpreters
+  readonly #cage
 
-  constructor(hostEnv: HostEnvironment, clock: Clock) {
+  /** @param cage null to compile as the user of the server, without a cage */
+  constructor(hostEnv: HostEnvironment, clock: Clock, cage: Caging | null) {
+    this.#cage = cage
     this.#interpreters = new PythonInterpreters(hostEnv, clock)
   }
 
@@ -87,7 +93,9 @@ export class BuildCompiler {
     const words = [folder, final, String(MEMORY_BYTES), String(LIMIT_MS / 1_000)]
     const options = { env: {}, timeout: LIMIT_MS * 1.5, killSignal: 'SIGKILL' as const }
     // Its complaints are about files of a client; a worker that imports them says the same.
-    await promisify(execFile)(python, ['-I', '-S', '-W', 'ignore', '-c', COMPILE, ...words], options).catch(() => {})
+    const own = ['-I', '-S', '-W', 'ignore', '-c', COMPILE, ...words]
+    const [program = python, ...rest] = (await this.#cage?.(python, own, folder)) ?? [python, ...own]
+    await promisify(execFile)(program, rest, options).catch(() => {})
   }
 }
 

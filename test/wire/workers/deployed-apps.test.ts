@@ -11,9 +11,10 @@ import { text as readText } from 'node:stream/consumers'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { RUNTIME_PYTHONS } from '../../../src/core/endpoints/runtime-image.ts'
+import { cagedWords } from '../../../src/drivers/cage/caged-tool.ts'
 import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
 import { tryCage } from '../../../src/drivers/cage/trial.ts'
-import { BuildCompiler, isCompiled } from '../../../src/drivers/process/build-compiler.ts'
+import { BuildCompiler, type Caging, isCompiled } from '../../../src/drivers/process/build-compiler.ts'
 import { PythonInterpreters } from '../../../src/drivers/process/python-interpreters.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { patient } from '../../support/patience.ts'
@@ -40,34 +41,45 @@ interface Place {
   readonly buildId: string
 }
 
-test('a build is compiled once, whatever its files are', { skip: sdk2Skip }, async () => {
-  const folder = temporaryFolder()
-  const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
-  const { stdout } = await run(sdk2, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'])
-  for (const name of ['env', 'env/odd', 'env/__pycache__']) mkdirSync(join(folder, name))
-  write('runpod_manifest.json', JSON.stringify({ pythonVersion: stdout.trim() }))
-  write('main.py', 'x = 1')
-  write('env/good.py', 'x = 1')
-  write('env/broken.py', 'def (')
-  write('env/deep.py', `${'('.repeat(5_000)}${')'.repeat(5_000)}`)
-  write('env/odd/__pycache__', 'a file')
-  write('env/odd/module.py', 'x = 1')
-  write('env/__pycache__/evil.py', 'x = 1')
-  for (const name of ['env/odd', 'env/__pycache__', 'env', '.']) chmodSync(join(folder, name), 0o555)
-  await new BuildCompiler({ PATH: dirname(sdk2) }, systemClock).compile(folder, '/final')
-  assert.ok(await isCompiled(folder))
-  const cache = join(folder, 'env', '__pycache__')
-  assert.deepEqual(
-    readdirSync(cache)
-      .filter(name => name.endsWith('.pyc'))
-      .map(name => name.split('.')[0]),
-    ['good'],
-  )
-  const [compiled] = readdirSync(join(folder, '__pycache__'))
-  assert.ok(readFileSync(join(folder, '__pycache__', compiled!)).includes('/final/main.py'))
-  const modes = [folder, cache, join(folder, '__pycache__', compiled!)].map(path => statSync(path).mode & 0o777)
-  assert.deepEqual(modes, [0o555, 0o555, 0o444])
-})
+for (const [how, isCaged] of [
+  ['as the user of the server', false],
+  ['in a cage', true],
+] as const)
+  test(`a build is compiled once, whatever its files are, ${how}`, { skip: isCaged ? skip : sdk2Skip }, async () => {
+    const folder = temporaryFolder()
+    const write = (name: string, text: string) => writeFileSync(join(folder, name), text)
+    const { stdout } = await run(sdk2, ['-c', 'import sys; print("%d.%d" % sys.version_info[:2])'])
+    for (const name of ['env', 'env/odd', 'env/__pycache__']) mkdirSync(join(folder, name))
+    write('runpod_manifest.json', JSON.stringify({ pythonVersion: stdout.trim() }))
+    write('main.py', 'x = 1')
+    write('env/good.py', 'x = 1')
+    write('env/broken.py', 'def (')
+    write('env/deep.py', `${'('.repeat(5_000)}${')'.repeat(5_000)}`)
+    write('env/odd/__pycache__', 'a file')
+    write('env/odd/module.py', 'x = 1')
+    write('env/__pycache__/evil.py', 'x = 1')
+    for (const name of ['env/odd', 'env/__pycache__', 'env', '.']) chmodSync(join(folder, name), 0o555)
+    let seen: readonly string[] = []
+    const caging: Caging = async (program, words, only) => {
+      assert.ok('bwrap' in trial)
+      seen = await cagedWords(trial.bwrap, { program, words, folder: only })
+      return seen
+    }
+    await new BuildCompiler({ PATH: dirname(sdk2) }, systemClock, isCaged ? caging : null).compile(folder, '/final')
+    assert.equal(seen.includes('--unshare-net'), isCaged)
+    assert.ok(await isCompiled(folder))
+    const cache = join(folder, 'env', '__pycache__')
+    assert.deepEqual(
+      readdirSync(cache)
+        .filter(name => name.endsWith('.pyc'))
+        .map(name => name.split('.')[0]),
+      ['good'],
+    )
+    const [compiled] = readdirSync(join(folder, '__pycache__'))
+    assert.ok(readFileSync(join(folder, '__pycache__', compiled!)).includes('/final/main.py'))
+    const modes = [folder, cache, join(folder, '__pycache__', compiled!)].map(path => statSync(path).mode & 0o777)
+    assert.deepEqual(modes, [0o555, 0o555, 0o444])
+  })
 
 /** A receiver of webhooks, and what it got. */
 async function openReceiver() {
