@@ -70,6 +70,21 @@ describe('releases in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('releases are compared side by side, and a canary is named by its share', async () => {
+    assert.equal((await change('gated', { env: { GREETING: 'hi' }, rollout: { canary: 20 } })).status, 200)
+    const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints/gated/releases')
+    const { page } = visitor
+    const compared = page.getByRole('table', { name: 'Comparison of releases' })
+    await compared.getByRole('row').filter({ hasText: 'Canary 20%' }).waitFor()
+    const good = compared.getByRole('row').filter({ hasText: 'last good' })
+    await good.getByText(/ms|s$/).first().waitFor()
+    assert.equal(await page.getByText('Rolling out').count(), 0)
+    assert.deepEqual(await visitor.axe(), [])
+    visitor.assertClean()
+    const { endpointVersion } = (await ask(server, '/v2/serverless/gated/releases')).json
+    await ask(server, `/v2/serverless/gated/releases/${endpointVersion}/promote`, { body: {} })
+  })
+
   test('a concurrent change of somebody else is shown, and is not overwritten', async () => {
     await change('gated', { workers: { max: 3, idleTimeout: 60 } })
     const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints/gated/settings')

@@ -4,8 +4,10 @@ import {
   describeRelease,
   type RolloutFacts,
   readVersions,
+  releaseRole,
   rolloutSentence,
   stopRule,
+  trafficRows,
 } from '../../console/pages/endpoint/releases/release-words.ts'
 
 const RELEASE = { version: 5, restoredVersion: null, source: 'MANUAL', diff: [] } as const
@@ -46,6 +48,31 @@ test('a rollout says what runs, and what does not', () => {
   assert.match(stopRule(ROLLOUT), /three crashes/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, state: 'CANARY', workingVersion: 4, canary: 10 }), /10% of the workers/)
   assert.match(rolloutSentence(5, { ...ROLLOUT, reason: 'it crashed' }), /does not work/)
+})
+
+test('releases are compared by what they did, and a canary is named by its share', () => {
+  const list = {
+    endpointVersion: 5,
+    releases: [
+      { version: 5, workerCount: 0 },
+      { version: 4, workerCount: 1 },
+      { version: 3, workerCount: 0 },
+    ],
+    rollout: { ...ROLLOUT, state: 'CANARY', canary: 20, workingVersion: 4, workersOnLatest: 1, workersTotal: 2 },
+  } as const
+  const counted = [{ version: 2, ended: 8, failed: 2, executionMs: { p50: 10, p95: 90 } }]
+  const none = { ended: 0, failed: 0, p50: null, p95: null }
+  assert.deepEqual(trafficRows(list, counted), [
+    { version: 5, ...none, workers: 0 },
+    { version: 4, ...none, workers: 1 },
+    { version: 2, ended: 8, failed: 2, p50: 10, p95: 90, workers: 0 },
+  ])
+  assert.deepEqual(
+    [5, 4, 2].map(version => releaseRole(version, list)?.word ?? null),
+    ['Canary 20%', 'last good', null],
+  )
+  const complete = { ...list, rollout: ROLLOUT }
+  assert.equal(releaseRole(5, complete)?.word, 'newest')
 })
 
 test('an address names two versions', () => {

@@ -1,7 +1,7 @@
 /**
  * Counts of an endpoint in one span of time: results of its requests, their times of waiting and running, numbers of
- * its workers, the use of their GPUs, its queue, and crashes of its workers. Buckets add up: those of the minutes of
- * an hour are the bucket of the hour.
+ * its workers, the use of their GPUs, its queue, crashes of its workers, and results of its releases. Buckets add
+ * up: those of the minutes of an hour are the bucket of the hour.
  */
 import type { GpuUse } from '../hardware/machine-use.ts'
 
@@ -42,6 +42,17 @@ export type MetricQueue = Record<(typeof METRIC_QUEUES)[number], number>
 /** Counts of times by size class; see {@link percentile}. Class `n` has times up to `GROWTH ** n` milliseconds. */
 export type TimeClasses = number[]
 
+/** Requests that workers of a release ended, without cancelled ones, and their times at a worker. */
+export interface ReleaseCounts {
+  ended: number
+  /** Those that failed or timed out. */
+  failed: number
+  readonly execution: TimeClasses
+}
+
+/** Maximum releases of a bucket, the newest: few have requests in the same hour. */
+const MAX_RELEASES = 8
+
 /** The counts of one span. Filled in place, since many requests end in it. */
 export interface MetricBucket {
   readonly results: Record<MetricResult, number>
@@ -58,6 +69,8 @@ export interface MetricBucket {
   readonly queue: MetricQueue
   /** Workers that ended and were not asked to. */
   crashes: number
+  /** By version. */
+  readonly releases: Map<number, ReleaseCounts>
 }
 
 /** Each size class reaches a fifth farther than the previous one, so a percentile is off by a tenth at most. */
@@ -76,15 +89,43 @@ export function emptyBucket(): MetricBucket {
     gpus: { busy: unmeasured(), memory: unmeasured() },
     queue: { waiting: 0, inProgress: 0 },
     crashes: 0,
+    releases: new Map(),
   }
 }
 
 /** Counts a time, in milliseconds. */
 export function countTime(bucket: MetricBucket, time: MetricTime, ms: number): void {
   const index = ms <= 1 ? 0 : Math.min(LAST_CLASS, Math.ceil(Math.log(ms) / Math.log(GROWTH)))
-  const classes = bucket.times[time]
+  addToClass(bucket.times[time], index, 1)
+}
+
+function addToClass(classes: TimeClasses, index: number, count: number): void {
   while (classes.length <= index) classes.push(0)
-  classes[index] = classes[index]! + 1
+  classes[index] = classes[index]! + count
+}
+
+/** Counts a request that a worker of a release ended. @param executionMs null if its time is not known */
+export function countOfRelease(
+  bucket: MetricBucket,
+  version: number,
+  { hasFailed, executionMs }: { readonly hasFailed: boolean; readonly executionMs: number | null },
+): void {
+  const counted = emptyBucket()
+  if (executionMs !== null) countTime(counted, 'execution', executionMs)
+  const { execution } = counted.times
+  addReleases(bucket.releases, new Map([[version, { ended: 1, failed: hasFailed ? 1 : 0, execution }]]))
+  dropOldReleases(bucket)
+}
+
+/** Adds the counts of releases to others, of each version. */
+export function addReleases(to: Map<number, ReleaseCounts>, from: ReadonlyMap<number, ReleaseCounts>): void {
+  for (const [version, { ended, failed, execution }] of from) {
+    const sum = to.get(version) ?? { ended: 0, failed: 0, execution: [] }
+    sum.ended += ended
+    sum.failed += failed
+    for (const [index, count] of execution.entries()) addToClass(sum.execution, index, count)
+    to.set(version, sum)
+  }
 }
 
 /** Counts the present workers. */
@@ -117,11 +158,7 @@ export function countGpu(bucket: MetricBucket, use: GpuUse): void {
 export function addBucket(to: MetricBucket, from: MetricBucket): void {
   for (const result of METRIC_RESULTS) to.results[result] += from.results[result]
   for (const time of METRIC_TIMES) {
-    const classes = to.times[time]
-    for (const [index, count] of from.times[time].entries()) {
-      if (index < classes.length) classes[index] = classes[index]! + count
-      else classes.push(count)
-    }
+    for (const [index, count] of from.times[time].entries()) addToClass(to.times[time], index, count)
   }
   to.workers.samples += from.workers.samples
   for (const state of METRIC_WORKERS) {
@@ -136,6 +173,13 @@ export function addBucket(to: MetricBucket, from: MetricBucket): void {
   }
   countQueue(to, from.queue)
   to.crashes += from.crashes
+  addReleases(to.releases, from.releases)
+  dropOldReleases(to)
+}
+
+function dropOldReleases({ releases }: MetricBucket): void {
+  if (releases.size <= MAX_RELEASES) return
+  for (const old of [...releases.keys()].sort((a, b) => b - a).slice(MAX_RELEASES)) releases.delete(old)
 }
 
 /** Number of counted times. */
@@ -161,14 +205,32 @@ export function percentile(classes: TimeClasses, part: number): number | null {
 }
 
 /** A bucket as a text: lists of numbers, without the zeros between them. */
-export function bucketText({ results, times, workers, gpus, queue, crashes }: MetricBucket): string {
+export function bucketText({ results, times, workers, gpus, queue, crashes, releases }: MetricBucket): string {
   const counts = METRIC_RESULTS.map(result => results[result])
-  const classes = METRIC_TIMES.map(time => times[time].flatMap((count, index) => (count === 0 ? [] : [index, count])))
+  const classes = METRIC_TIMES.map(time => classPairs(times[time]))
   const states = METRIC_WORKERS.flatMap(state => [workers.sum[state], workers.max[state]])
   const uses = METRIC_GPU_USES.flatMap(use => [gpus[use].samples, gpus[use].sum, gpus[use].max])
-  const rest = [uses, [...METRIC_QUEUES.map(of => queue[of]), crashes]]
+  const ofReleases = [...releases]
+    .sort(([a], [b]) => a - b)
+    .map(([version, { ended, failed, execution }]) => [version, ended, failed, ...classPairs(execution)])
+  const rest = [uses, [...METRIC_QUEUES.map(of => queue[of]), crashes], ...ofReleases]
   while (rest.at(-1)?.every(number => number === 0)) rest.pop()
   return JSON.stringify([counts, ...classes, [workers.samples, ...states], ...rest])
+}
+
+/** Each class with counts, with their number. */
+function classPairs(classes: TimeClasses): number[] {
+  return classes.flatMap((count, index) => (count === 0 ? [] : [index, count]))
+}
+
+function readPairs(pairs: readonly number[]): TimeClasses {
+  const classes: TimeClasses = []
+  for (let at = 0; at < pairs.length; at += 2) {
+    const index = Math.min(LAST_CLASS, pairs[at]!)
+    while (classes.length <= index) classes.push(0)
+    classes[index] = pairs[at + 1] ?? 0
+  }
+  return classes
 }
 
 /** The bucket of such a text. A field that an older version of the server did not count is 0. */
@@ -177,12 +239,7 @@ export function readBucket(text: string): MetricBucket {
   const [counts = [], ...rest] = JSON.parse(text) as number[][]
   for (const [index, result] of METRIC_RESULTS.entries()) bucket.results[result] = counts[index] ?? 0
   for (const [place, time] of METRIC_TIMES.entries()) {
-    const pairs = rest[place] ?? []
-    for (let at = 0; at < pairs.length; at += 2) {
-      const index = Math.min(LAST_CLASS, pairs[at]!)
-      while (bucket.times[time].length <= index) bucket.times[time].push(0)
-      bucket.times[time][index] = pairs[at + 1] ?? 0
-    }
+    bucket.times[time].push(...readPairs(rest[place] ?? []))
   }
   const [samples = 0, ...states] = rest[METRIC_TIMES.length] ?? []
   bucket.workers.samples = samples
@@ -198,5 +255,8 @@ export function readBucket(text: string): MetricBucket {
   const queue = rest[METRIC_TIMES.length + 2] ?? []
   for (const [index, of] of METRIC_QUEUES.entries()) bucket.queue[of] = queue[index] ?? 0
   bucket.crashes = queue[METRIC_QUEUES.length] ?? 0
+  for (const [version = 0, ended = 0, failed = 0, ...pairs] of rest.slice(METRIC_TIMES.length + 3)) {
+    bucket.releases.set(version, { ended, failed, execution: readPairs(pairs) })
+  }
   return bucket
 }

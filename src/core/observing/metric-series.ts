@@ -1,5 +1,5 @@
 import { type FieldProblem, pairProblem } from '../field-problem.ts'
-import { addBucket, emptyBucket, type MetricBucket } from './metric-bucket.ts'
+import { addBucket, addReleases, emptyBucket, type MetricBucket, type ReleaseCounts } from './metric-bucket.ts'
 
 const MINUTE_MS = 60_000
 const HOUR_MS = 60 * MINUTE_MS
@@ -64,6 +64,16 @@ export function metricRange(
 /** The beginning of the span that contains a time. */
 export function spanStart(atMs: number, lengthMs: number): number {
   return Math.floor(atMs / lengthMs) * lengthMs
+}
+
+/** Limit of releases of one read, the newest. */
+const MAX_RELEASES = 50
+
+/** The counts of each release in some buckets, by version, the newest first; at most {@link MAX_RELEASES}. */
+export function releasesFromBuckets(buckets: readonly MetricPoint[]): (readonly [number, ReleaseCounts])[] {
+  const sums = new Map<number, ReleaseCounts>()
+  for (const { bucket } of buckets) addReleases(sums, bucket.releases)
+  return [...sums].sort(([a], [b]) => b - a).slice(0, MAX_RELEASES)
 }
 
 /** Buckets of a span as points of an interval, in order, without empty ones. */

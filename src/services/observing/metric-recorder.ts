@@ -1,9 +1,10 @@
 import { addJobUsage, type JobUsage, NO_JOB_USAGE } from '../../core/billing/usage.ts'
 import { gpuKey } from '../../core/hardware/inventory.ts'
-import type { EndpointId } from '../../core/ids.ts'
+import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import {
   addBucket,
   countGpu,
+  countOfRelease,
   countQueue,
   countTime,
   countWorkers,
@@ -58,6 +59,8 @@ export class MetricRecorder {
   readonly #ports
   /** Results of the requests of the last hour. */
   readonly recent: RecentResults
+  /** The release of each worker that has not ended. Results of a worker that is not in it count for no release. */
+  readonly #versions = new Map<WorkerId, number>()
   /** Counts that are not stored yet, by minute and endpoint. */
   readonly #counts = new Map<number, Map<EndpointId, Held>>()
   #held = 0
@@ -80,15 +83,20 @@ export class MetricRecorder {
   }
 
   readonly #readers: Readers = {
-    'job.moved': ({ endpointId, to, usage, transition }) => {
+    'worker.created': ({ workerId, version }) => {
+      this.#versions.set(workerId, version)
+    },
+    'job.moved': ({ endpointId, workerId, to, usage, transition }) => {
       const result = RESULTS[to]
       if (result === undefined || usage === undefined) return
       const bucket = this.#bucket(endpointId)
       this.#count(endpointId, bucket, result)
+      const executionMs = usage.attempts > 0 ? usage.executionMs + usage.lostMs : null
+      this.#countOfRelease(bucket, workerId, result, executionMs)
       // The wait before a late result was counted with the lost attempt.
       if (transition === 'finish' && usage.attempts === 0) return
       countTime(bucket, 'delay', usage.queuedMs)
-      if (usage.attempts > 0) countTime(bucket, 'execution', usage.executionMs + usage.lostMs)
+      if (executionMs !== null) countTime(bucket, 'execution', executionMs)
     },
     'job.expired': ({ endpointId, usage }) => {
       if (usage.expired > 0) this.#count(endpointId, this.#bucket(endpointId), 'expired')
@@ -107,6 +115,7 @@ export class MetricRecorder {
       countTime(bucket, 'delay', waitMs)
       const executionMs = workerId === null ? 0 : Math.max(0, totalMs - waitMs)
       if (workerId !== null) countTime(bucket, 'execution', executionMs)
+      this.#countOfRelease(bucket, workerId, result, executionMs)
       const attempts = workerId === null ? 0 : 1
       const usage = {
         ...NO_JOB_USAGE,
@@ -167,7 +176,11 @@ export class MetricRecorder {
 
   async #countWorkers(): Promise<void> {
     const workers = new Map<EndpointId, Record<MetricWorkers, number>>()
+    const known = [...this.#versions.keys()]
     const loads = this.#withRequests(await this.#ports.store.workers.loads())
+    const alive = new Map(loads.map(({ id, version }) => [id, version]))
+    for (const id of known) if (!alive.has(id)) this.#versions.delete(id)
+    for (const [id, version] of alive) this.#versions.set(id, version)
     for (const { endpointId, state, held } of loads) {
       const counts = workers.get(endpointId) ?? { starting: 0, idle: 0, running: 0, frozen: 0 }
       counts[workerCondition(state, held)] += 1
@@ -193,6 +206,12 @@ export class MetricRecorder {
   #count(endpointId: EndpointId, bucket: MetricBucket, result: MetricResult): void {
     bucket.results[result] += 1
     this.recent.note(endpointId, result)
+  }
+
+  #countOfRelease(bucket: MetricBucket, workerId: WorkerId | null, result: MetricResult, executionMs: number | null) {
+    const version = workerId === null ? undefined : this.#versions.get(workerId)
+    if (version === undefined || result === 'cancelled') return
+    countOfRelease(bucket, version, { hasFailed: result !== 'completed', executionMs })
   }
 
   #bucket(endpointId: EndpointId): MetricBucket {

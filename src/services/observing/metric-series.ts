@@ -9,6 +9,7 @@ import {
   type MetricRequest,
   metricRange,
   pointsFromBuckets,
+  releasesFromBuckets,
 } from '../../core/observing/metric-series.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { MetricRecorder } from './metric-recorder.ts'
@@ -33,19 +34,24 @@ export class MetricSeries {
   }
 
   /**
-   * The intervals of an endpoint that have counts, in order.
+   * The intervals of an endpoint that have counts, in order, and the sums of its releases.
    * @throws AppError `invalid` for a range that is empty or too long
    */
   async read(
     id: EndpointId,
     request: MetricRequest,
-  ): Promise<{ readonly range: MetricRange; readonly points: readonly MetricPoint[] }> {
+  ): Promise<{
+    readonly range: MetricRange
+    readonly points: readonly MetricPoint[]
+    readonly releases: ReturnType<typeof releasesFromBuckets>
+  }> {
     const range = metricRange(request, this.#ports.clock.now())
     if ('problems' in range) throw invalidFields([...range.problems])
     const { span } = METRIC_INTERVALS[range.interval]
     const most = MAX_INTERVALS * HOURS_OF_DAY
     const buckets = await this.#ports.store.metrics.read(id, span, range.fromMs, range.toMs, most)
     const pending = this.#recorder.pending(id).filter(({ atMs }) => atMs >= range.fromMs && atMs < range.toMs)
-    return { range, points: pointsFromBuckets([...buckets, ...pending], range.interval) }
+    const all = [...buckets, ...pending]
+    return { range, points: pointsFromBuckets(all, range.interval), releases: releasesFromBuckets(all) }
   }
 }

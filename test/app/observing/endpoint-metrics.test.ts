@@ -98,6 +98,24 @@ test('the longest queue of an interval is kept, and crashes of workers are count
   assert.deepEqual([after.queue.inProgress, after.crashes], [1, 1])
 })
 
+test('requests are counted for the release of their worker, also after a restart', async t => {
+  const { rig, endpoint, worker } = await busyEndpoint(t)
+  const releases = async () => {
+    const { json } = await rig.ask('GET', `/v2/serverless/${endpoint}/metrics`)
+    return json.releases.map(({ version, ended, failed }: Record<string, number>) => [version, ended, failed])
+  }
+  assert.deepEqual(await releases(), [[1, 3, 1]])
+  await rig.clock.advance(25_000)
+  await rig.crash()
+  await rig.start()
+  await rig.clock.advance(25_000)
+  assert.deepEqual(await releases(), [[1, 3, 1]])
+  const job = await rig.submit(endpoint)
+  await worker.takeJob()
+  await worker.done(job, { output: 1 })
+  assert.deepEqual(await releases(), [[1, 4, 1]])
+})
+
 test('requests of a load-balancing endpoint that wait and are in flight are counted as its queue', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   const id = await balancedEndpoint(rig)

@@ -6,6 +6,7 @@ import {
   bucketText,
   countedTimes,
   countGpu,
+  countOfRelease,
   countQueue,
   countTime,
   countWorkers,
@@ -14,7 +15,12 @@ import {
   percentile,
   readBucket,
 } from '../../../src/core/observing/metric-bucket.ts'
-import { MAX_INTERVALS, metricRange, pointsFromBuckets } from '../../../src/core/observing/metric-series.ts'
+import {
+  MAX_INTERVALS,
+  metricRange,
+  pointsFromBuckets,
+  releasesFromBuckets,
+} from '../../../src/core/observing/metric-series.ts'
 
 const aBucket: fc.Arbitrary<MetricBucket> = fc
   .record({
@@ -25,9 +31,10 @@ const aBucket: fc.Arbitrary<MetricBucket> = fc
     gpus: fc.array(fc.record({ busy: fc.option(fc.nat(100)), memory: fc.option(fc.nat(100)) }), { maxLength: 4 }),
     queue: fc.record({ waiting: fc.nat(9), inProgress: fc.nat(9) }),
     crashes: fc.nat(2),
+    ofReleases: fc.array(fc.tuple(fc.integer({ min: 1, max: 20 }), fc.boolean(), fc.nat(1e6)), { maxLength: 30 }),
     failed: fc.nat(99),
   })
-  .map(({ delays, workers, gpus, queue, crashes, failed }) => {
+  .map(({ delays, workers, gpus, queue, crashes, ofReleases, failed }) => {
     const bucket = emptyBucket()
     bucket.results.failed = failed
     for (const delay of delays) countTime(bucket, 'delay', delay)
@@ -36,6 +43,8 @@ const aBucket: fc.Arbitrary<MetricBucket> = fc
     for (const use of gpus) countGpu(bucket, use)
     countQueue(bucket, queue)
     bucket.crashes = crashes
+    for (const [version, hasFailed, executionMs] of ofReleases)
+      countOfRelease(bucket, version, { hasFailed, executionMs })
     return bucket
   })
 
@@ -63,6 +72,21 @@ test('a bucket has the longest queue and the sum of the crashes of its parts', (
   addBucket(second, first)
   assert.deepEqual([second.queue, second.crashes], [{ waiting: 7, inProgress: 3 }, 3])
   assert.deepEqual(readBucket(bucketText(second)), second, 'also without GPUs')
+})
+
+test('requests of releases are summed, of a bounded number of the newest', () => {
+  const bucket = emptyBucket()
+  for (let version = 1; version <= 30; version += 1) {
+    countOfRelease(bucket, version, { hasFailed: version === 30, executionMs: 100 })
+    countOfRelease(bucket, version, { hasFailed: false, executionMs: null })
+  }
+  assert.deepEqual([bucket.releases.size, bucket.releases.has(23), bucket.releases.has(22)], [8, true, false])
+  const sums = releasesFromBuckets([
+    { atMs: 0, bucket },
+    { atMs: 60_000, bucket },
+  ])
+  const [version, { ended, failed, execution }] = sums[0]!
+  assert.deepEqual([version, ended, failed, countedTimes(execution)], [30, 4, 2, 2])
 })
 
 test('the sum of two buckets is that of their parts in any order', () => {

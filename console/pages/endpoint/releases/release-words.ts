@@ -58,6 +58,61 @@ export function rolloutSentence(version: number | null, rollout: RolloutFacts): 
     : `All ${workersTotal} workers run version ${version}.`
 }
 
+/** A release with its requests and workers. Times are milliseconds, null without a request. */
+export interface Traffic {
+  readonly version: number
+  readonly ended: number
+  readonly failed: number
+  readonly p50: number | null
+  readonly p95: number | null
+  readonly workers: number
+}
+
+interface ReleasesFacts {
+  readonly endpointVersion: number | null
+  readonly releases: readonly { readonly version: number | null; readonly workerCount: number }[]
+  readonly rollout: RolloutFacts
+}
+
+/** Requests of a release, as the server counts them. */
+interface Counted {
+  readonly version: number
+  readonly ended: number
+  readonly failed: number
+  readonly executionMs: { readonly p50: number | null; readonly p95: number | null }
+}
+
+/** The newest release, and those with requests or workers; the newest first. */
+export function trafficRows(list: ReleasesFacts, counted: readonly Counted[]): readonly Traffic[] {
+  const workers = new Map(list.releases.map(({ version, workerCount }) => [version, workerCount]))
+  const requests = new Map(counted.map(one => [one.version, one]))
+  const all = [...new Set([...workers.keys(), ...requests.keys()])].filter(version => version !== null)
+  return all
+    .map(version => {
+      const { ended = 0, failed = 0, executionMs } = requests.get(version) ?? {}
+      const { p50 = null, p95 = null } = executionMs ?? {}
+      return { version, ended, failed, p50, p95, workers: workers.get(version) ?? 0 }
+    })
+    .filter(row => row.version === list.endpointVersion || row.ended > 0 || row.workers > 0)
+    .sort((a, b) => b.version - a.version)
+}
+
+/** The role of a release in the rollout, in a word or two; null for a former one. */
+export function releaseRole(version: number, { endpointVersion, rollout }: ReleasesFacts) {
+  if (version === rollout.workingVersion) return { tone: 'good', word: 'last good' } as const
+  if (version !== endpointVersion) return null
+  if (rollout.state === 'CANARY') return { tone: 'wait', word: canaryWord(rollout) } as const
+  if (rollout.state === 'STOPPED') return { tone: 'bad', word: 'stopped' } as const
+  return rollout.state === 'IN_PROGRESS'
+    ? ({ tone: 'busy', word: 'rolling out' } as const)
+    : ({ tone: 'good', word: 'newest' } as const)
+}
+
+/** "Canary 20%": the share that was chosen, and not that of the present workers. */
+export function canaryWord({ canary }: Pick<RolloutFacts, 'canary'>): string {
+  return canary === null ? 'Canary' : `Canary ${canary}%`
+}
+
 /** The rule by which the rollout of a version stops, and the end of the stop. */
 export function stopRule({ failures }: Pick<RolloutFacts, 'failures'>): string {
   return failures === null

@@ -15,6 +15,7 @@ import { DifferenceList } from '../../endpoint-form/parts.tsx'
 import { Compare, ReleaseComparison } from './compare.tsx'
 import { describeRelease } from './release-words.ts'
 import { Rollout } from './rollout.tsx'
+import { ReleaseTraffic } from './traffic.tsx'
 
 /** Limit of changes that are shown of each release. */
 const MAX_SHOWN = 12
@@ -32,6 +33,7 @@ export function Releases({ endpoint: { id } }: { readonly endpoint: Endpoint }) 
       {list => (
         <>
           <Rollout id={id} of={list} reload={releases.reload} onBack={setBack} />
+          <ReleaseTraffic id={id} of={list} />
           <Section
             title="Releases"
             actions={

@@ -3,12 +3,13 @@ import { useState } from 'preact/hooks'
 import { api } from '../../../client/api.ts'
 import type { ListEndpointReleasesResponse } from '../../../client/api-types.d.ts'
 import { mayManage } from '../../../client/session.ts'
+import { plural } from '../../../format.ts'
 import { announce } from '../../../parts/announce.tsx'
 import { Button, Section, State, type Tone } from '../../../parts/basic.tsx'
 import { Confirm } from '../../../parts/dialog.tsx'
 import { Meter } from '../../../parts/spark.tsx'
 import { restartWorkers } from '../settings/danger.tsx'
-import { type RolloutFacts, rolloutSentence, stopRule } from './release-words.ts'
+import { canaryWord, type RolloutFacts, rolloutSentence, stopRule } from './release-words.ts'
 
 const STATES: Readonly<Record<RolloutFacts['state'], readonly [Tone, string]>> = {
   IN_PROGRESS: ['busy', 'In progress'],
@@ -30,7 +31,7 @@ export function Rollout({
   readonly onBack: (version: number) => void
 }) {
   const [isPromoting, setPromoting] = useState(false)
-  const { state, reason, workingVersion, percentOnLatest } = rollout
+  const { state, reason, workingVersion, percentOnLatest, workersOnLatest, workersTotal } = rollout
   const [tone, title]: (typeof STATES)['STOPPED'] =
     state === 'COMPLETE' && reason !== null ? ['bad', 'Does not work'] : STATES[state]
   const mayWrite = mayManage('write')
@@ -39,13 +40,14 @@ export function Rollout({
       title={`Rollout of version ${version}`}
       actions={
         <span aria-live="polite">
-          <State tone={tone}>{title}</State>
+          <State tone={tone}>{state === 'CANARY' ? canaryWord(rollout) : title}</State>
         </span>
       }
     >
-      {rollout.workersTotal === 0 ? null : (
+      {workersTotal === 0 ? null : (
         <p class="rollout">
-          <Meter share={percentOnLatest / 100} label={`Workers that run version ${version}`} /> {percentOnLatest}%
+          <Meter share={percentOnLatest / 100} label={`Workers that run version ${version}`} />{' '}
+          {state === 'CANARY' ? `${workersOnLatest} of ${plural(workersTotal, 'worker')}` : `${percentOnLatest}%`}
         </p>
       )}
       <p>{rolloutSentence(version, rollout)}</p>

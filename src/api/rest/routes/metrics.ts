@@ -3,9 +3,9 @@ import {
   countedTimes,
   type MetricBucket,
   type MetricGpuUse,
-  type MetricTime,
   type MetricWorkers,
   percentile,
+  type TimeClasses,
 } from '../../../core/observing/metric-bucket.ts'
 import { METRIC_INTERVALS, type MetricInterval, type MetricRequest } from '../../../core/observing/metric-series.ts'
 import type { MetricSeries } from '../../../services/observing/metric-series.ts'
@@ -69,6 +69,9 @@ const MetricSeriesBody = z
     from: DateTime,
     to: DateTime,
     points: z.array(Point),
+    releases: z
+      .array(z.object({ version: z.int(), ended: z.int(), failed: z.int(), executionMs: Time }))
+      .openapi({ description: 'the requests that workers of each release ended, without cancelled ones' }),
   })
   .openapi('EndpointMetrics')
 /** See {@link MetricSeriesBody}. */
@@ -94,13 +97,19 @@ export function metricRoutes({ endpoints, series }: ApiParts): RestRoute[] {
       },
       async ({ caller, params, query }): Promise<MetricSeriesBody> => {
         const { id } = await endpoints.find(caller.owner, endpointId(params.id))
-        const { range, points } = await series.read(id, metricRequest(query))
+        const { range, points, releases } = await series.read(id, metricRequest(query))
         return {
           serverlessId: id,
           interval: range.interval,
           from: dateTime(range.fromMs),
           to: dateTime(range.toMs),
           points: points.map(({ atMs, bucket }) => ({ at: dateTime(atMs), ...pointBody(bucket) })),
+          releases: releases.map(([version, { ended, failed, execution }]) => ({
+            version,
+            ended,
+            failed,
+            executionMs: timeBody(execution),
+          })),
         }
       },
     ),
@@ -126,9 +135,9 @@ function metricRequest({ interval = '1m', from, to }: Partial<Members<typeof Met
 function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number], 'at'> {
   return {
     requests: { ...bucket.results },
-    delayMs: timeBody(bucket, 'delay'),
-    executionMs: timeBody(bucket, 'execution'),
-    coldStartMs: timeBody(bucket, 'coldStart'),
+    delayMs: timeBody(bucket.times.delay),
+    executionMs: timeBody(bucket.times.execution),
+    coldStartMs: timeBody(bucket.times.coldStart),
     workers: {
       starting: workersBody(bucket, 'starting'),
       idle: workersBody(bucket, 'idle'),
@@ -141,8 +150,7 @@ function pointBody(bucket: MetricBucket): Omit<MetricSeriesBody['points'][number
   }
 }
 
-function timeBody({ times }: MetricBucket, time: MetricTime) {
-  const classes = times[time]
+function timeBody(classes: TimeClasses) {
   const part = (of: number) => percentile(classes, of)
   return { count: countedTimes(classes), p50: part(0.5), p90: part(0.9), p95: part(0.95), p99: part(0.99) }
 }
