@@ -86,11 +86,14 @@ export class TaskKeeper {
   }
 
   async #judge({ worker, servedAt }: BalancedWorker, { token }: Asked, forMs: number, nowMs: number): Promise<void> {
-    const { probes } = this.#ports
+    const { clock, probes } = this.#ports
     this.#lookedMs.set(worker.id, nowMs)
     if (servedAt === null) return
-    if (saysRunning(await probes.read(servedAt.traffic, '/result', ASK_MS, MAX_BYTES, token))) return
-    // A function may keep its process from answering.
+    const askedMs = clock.monotonic()
+    const result = await probes.read(servedAt.traffic, '/result', ASK_MS, MAX_BYTES, token)
+    // A function may keep its process from answering, for a while or all the time.
+    const isLate = result === null && clock.monotonic() - askedMs >= ASK_MS / 2
+    if (isLate || saysRunning(result)) return
     const answer = await probes.probe(servedAt.traffic, '/ping', ASK_MS)
     if ('problem' in answer && !answer.refused) return
     await this.#parts.fleet.noteProblem(worker, { kind: 'task_unasked', forS: Math.floor(forMs / 1_000) })

@@ -16,7 +16,7 @@ export class MockProbes implements Probes {
   /** Answer of workers to those requests. */
   posted: (path: string) => HealthAnswer | Promise<HealthAnswer> = () => ({ status: 200 })
   /** Answer of workers to the question for the text at a path; null for none. */
-  text: (worker: WorkerId, path: string, bearer?: string) => string | null = () => null
+  text: (worker: WorkerId, path: string, bearer?: string) => string | null | Promise<string | null> = () => null
   /** Answer of workers without an answer of their own. */
   usual: HealthAnswer = { status: 200 }
 

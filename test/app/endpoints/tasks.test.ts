@@ -259,6 +259,17 @@ test('a task ends when its function does not run and nobody asks for its result,
   assert.equal((await status(usual)).status, 'EXITED')
 })
 
+test('a task goes on whose program has not said in time if its function runs, although it answers later', async t => {
+  const { rig } = await openTaskRig(t)
+  const { short } = await deployed(rig)
+  rig.probes.text = () => new Promise(resolve => void rig.clock.after(2_000, () => resolve(null)))
+  await rig.clock.advance(3_000_000)
+  assert.equal((await rig.ask('GET', podPath(short))).json.status, 'RUNNING')
+  rig.probes.text = () => null
+  await rig.clock.advance(900_000)
+  assert.equal((await rig.ask('GET', podPath(short))).json.status, 'EXITED', 'it has no result to ask for')
+})
+
 test('usage, and what is watched, have a task with its name', async t => {
   const { rig } = await openTaskRig(t)
   const { short } = await deployed(rig)
