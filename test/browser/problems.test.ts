@@ -137,6 +137,9 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     const drawer = page.getByRole('dialog').first()
     await drawer.getByText('no such model: broken').first().waitFor()
     await drawer.getByRole('link', { name: 'Open the endpoint' }).waitFor()
+    // No release of it has had a ready worker, so that none is a way back.
+    await drawer.getByRole('button', { name: 'Try again now' }).waitFor()
+    assert.equal(await drawer.getByRole('button', { name: /^Roll back/ }).count(), 0)
     await drawer.getByRole('button', { name: 'Cancel the batch' }).click()
     await page.getByText('3 waiting requests will be cancelled.').waitFor()
     await page.getByRole('button', { name: 'Cancel 3 waiting requests' }).click()
