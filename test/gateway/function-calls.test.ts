@@ -3,8 +3,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { functionCallProblem } from '../../src/server/function-calls.ts'
 
-const problem = (authorization: string | undefined, url = '/v2/flash/run') =>
-  functionCallProblem({ url, headers: authorization === undefined ? {} : { authorization } })
+const problem = (authorization: string | undefined, url = '/v2/flash/run', more: readonly string[] = []) =>
+  functionCallProblem({
+    url,
+    rawHeaders: [...(authorization === undefined ? [] : ['Authorization', authorization]), ...more],
+  })
 
 test('a function of an app calls with the token of its worker, and with nothing else', () => {
   assert.equal(problem('Bearer rpw_abc'), null)
@@ -17,4 +20,22 @@ test('a function of an app calls with the token of its worker, and with nothing 
 test('the program of a task has a token of its own', () => {
   assert.equal(problem('Bearer of the task', '/tasks/abc-8080.proxy.runpod.net/submit'), null)
   assert.equal(problem('Bearer of a person', '/v2/tasks/run')?.status, 403)
+})
+
+test('the key of a person does not come along with the token of a worker', () => {
+  assert.equal(problem('Bearer rpw_abc', '/v2/flash/run?api_key=rpa_of_a_person')?.status, 403)
+  assert.equal(problem('Bearer rpw_abc', '/v2/flash/run', ['authorization', 'Bearer rpa_of_a_person'])?.status, 403)
+  const protocols = ['Sec-WebSocket-Protocol', 'runyard.key.rpa_of_a_person']
+  assert.equal(problem('Bearer rpw_abc', '/v2/flash/socket', protocols)?.status, 403)
+})
+
+test('a path that leads out of the tasks is none of a task', () => {
+  for (const path of [
+    '/tasks/../v2/account/keys',
+    '/tasks/%2e%2E/graphql',
+    '/tasks//../graphql',
+    '/tasks/..\\graphql',
+    '/tasks/a/../../graphql',
+  ])
+    assert.equal(problem('Bearer rpa_of_a_person', path)?.status, 403, path)
 })
