@@ -73,6 +73,9 @@ export class Worker {
       if (free <= 0 || this.draining) continue
       const jobs = await taker.take(this.#takeUrl(free), this.#draining.signal, this.#giveUp.signal)
       for (const job of jobs) this.#accept(job, client, results)
+      // The results of quick handlers go before the next take: callers wait for them, and the platform would work on
+      // the take first. They are sent at the end of the next turn.
+      for (let turn = 0; jobs.length > 0 && turn < 2; turn += 1) await new Promise(resolve => setImmediate(resolve))
     }
   }
 

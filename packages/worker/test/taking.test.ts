@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
+import { subscribe, unsubscribe } from 'node:diagnostics_channel'
+import type { ClientRequest } from 'node:http'
 import { describe, it } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { readConfig } from '../src/config.ts'
+import { Worker } from '../src/worker.ts'
 import { atOnce, bench, final, until } from './support/bench.ts'
+import { Stub } from './support/stub.ts'
 
 describe('taking jobs', atOnce, () => {
   it('takes the next job as soon as one is done', async t => {
@@ -48,6 +53,36 @@ describe('taking jobs', atOnce, () => {
     const [first] = stub.of('ping')
     assert.ok(first !== undefined && first.at >= stub.takes()[0]!.at)
   })
+
+  for (const joins of [true, false]) {
+    it(`sends the results of quick handlers before the next take, ${joins ? 'several in one call' : 'each in a call'}`, async t => {
+      const first = { status: 200, body: [1, 2].map(n => ({ id: `j${n}`, input: {} })) }
+      const stub = new Stub({
+        'job-take-batch': (_, count) => (count === 1 ? first : undefined),
+        'job-done-batch': () => ({ status: 200, body: [200, 200] }),
+      })
+      await stub.listen()
+      const sent: string[] = []
+      const note = (message: unknown) => {
+        const { request } = message as { request: ClientRequest }
+        // Other tests run at the same time.
+        if (request.getHeader('host') === `127.0.0.1:${stub.port}`) sent.push(request.path.split('/')[3]!)
+      }
+      subscribe('http.client.request.start', note)
+      const { RUNPOD_WEBHOOK_PING: _, ...env } = stub.env(joins)
+      const config = { ...readConfig(env), stopUrl: undefined }
+      const worker = new Worker(config, { handler: () => 'quick', concurrency: 4 })
+      t.after(async () => {
+        unsubscribe('http.client.request.start', note)
+        worker.drain()
+        await stub.close()
+      })
+      void worker.run()
+      await until('a second take', () => stub.takes()[1])
+      const results = joins ? ['job-done-batch'] : ['job-done', 'job-done']
+      assert.deepEqual(sent, ['job-take-batch', ...results, 'job-take-batch'])
+    })
+  }
 
   it('waits as long as a 429 asks', async t => {
     const limited = { status: 429, headers: { 'Retry-After': '1' } }
