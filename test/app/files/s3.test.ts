@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, utimesSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { RequestEnv } from '../../../src/api/surface.ts'
 import { createVolumeFiles } from '../../../src/system/files/volume-files.ts'
@@ -60,6 +60,19 @@ async function newVolume(rig: Rig, root: string, key?: string): Promise<string> 
   mkdirSync(join(root, json.id))
   return json.id
 }
+
+test('a global volume is a bucket, too, for keys that name it', { skip }, async t => {
+  const { rig, pair, folder } = await openDoor(t)
+  const { id } = (await rig.ask('POST', '/v2/global-volumes', { body: { name: 'all' } })).json
+  const everywhere = join(dirname(folder), id)
+  mkdirSync(everywhere)
+  const own = await newPair(rig, { files: { [id]: 'write' } })
+  const put = await askS3(rig, own, 'PUT', `/${id}/a.txt`, { body: 'hello' })
+  assert.equal(put.status, 200, put.text)
+  assert.equal(readFileSync(join(everywhere, 'a.txt'), 'utf8'), 'hello')
+  assert.match((await askS3(rig, own, 'GET', '/')).text, new RegExp(id))
+  assert.equal((await askS3(rig, pair, 'GET', `/${id}/a.txt`)).status, 403)
+})
 
 test('a file is put, read with its ranges and conditions, and deleted', { skip }, async t => {
   const { rig, volume, pair, folder } = await openDoor(t)
