@@ -137,6 +137,8 @@ export class CallSender {
     const id = this.#last
     this.#open.set(id, outgoing)
     const left = () => this.#batch.add({ kind: 'left', id })
+    // Any number of calls may wait on one connection.
+    socket.setMaxListeners(0)
     socket.once('end', left)
     outgoing.once('close', () => {
       socket.off('end', left)

@@ -56,8 +56,11 @@ export interface Prestart {
 /** Output of a worker about a result that it could not send. */
 export type UnsentReport = Extract<SdkOutputReport, { kind: 'unsent' }>
 
-/** Time after which the Python SDK no longer repeats a chunk that was answered with 5xx, in ms. */
-const CHUNK_RETRY_MS = 6_000
+/**
+ * Time within which a chunk that was answered with 5xx comes again, in ms: the Python SDK tries for six seconds, and
+ * the one for JavaScript pauses for five, to which a slow network adds.
+ */
+const CHUNK_RETRY_MS = 15_000
 
 /**
  * Facts about one worker in memory since this server runs. The store has everything that must outlive the server; the

@@ -138,7 +138,7 @@ test('a chunk is the one that failed only with the same items, once, and soon af
   fail(['1'])
   assert.equal(worker.isChunkAgain(job('j'), ['2']), false)
   fail(['1'])
-  await clock.advance(6_001)
+  await clock.advance(15_001)
   assert.equal(worker.isChunkAgain(job('j'), ['1']), false)
 })
 
