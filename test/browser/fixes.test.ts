@@ -3,11 +3,13 @@ import assert from 'node:assert/strict'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { noFakeGpus } from '../support/fake-gpus.ts'
 import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
+import { openCardMachine } from '../wire/support/card-machine.ts'
 import type { Browser, Locator } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
-import { ask } from '../wire/support/client.ts'
+import { ask, graphql } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
 import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
@@ -17,6 +19,9 @@ const HANDLER = `import { start } from '@runyard/worker'
 if (process.env.MODEL === 'broken') throw new Error('no such model: broken')
 start({ handler: job => ({ echo: job.input }) })
 `
+
+/** Fields of a template without which it is not saved. */
+const NO_DISK = { containerDiskInGb: 1, volumeInGb: 0, dockerArgs: '', env: [] }
 
 /** Counts the presses of a person, who has five. */
 class Clicks {
@@ -90,6 +95,57 @@ describe('fixes in the console', { skip: browserSkip, timeout: patient(240_000) 
       .waitFor({ timeout: patient(60_000) })
     const { json } = await ask(server, `/v2/hellonode/status/${waiting.id}`)
     assert.equal(json.status, 'COMPLETED')
+    visitor.assertClean()
+  })
+
+  test('an image on a server without an engine asks for one, and not for another image', async t => {
+    const boxless = await startServer({ args: ['--docker', 'off'] })
+    t.after(() => boxless.stop())
+    const { saveTemplate } = await graphql(
+      boxless,
+      'mutation ($input: SaveTemplateInput) { saveTemplate(input: $input) { id } }',
+      { input: { name: 'boxed', imageName: 'example.org/boxed:1', isServerless: true, ...NO_DISK } },
+    )
+    const { saveEndpoint } = await graphql(
+      boxless,
+      'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }',
+      { input: { name: 'boxed', templateId: saveTemplate.id, instanceIds: ['cpu3g-2-8'] } },
+    )
+    await ask(boxless, `/v2/${saveEndpoint.id}/run`, { body: { input: {} } })
+    const visitor = await (await Visitor.at(browser, boxless)).signIn(boxless.apiKey)
+    const item = visitor.page.getByRole('listitem').filter({ hasText: 'boxed' }).first()
+    await item
+      .getByText('Start the server with a container engine')
+      .first()
+      .waitFor({ timeout: patient(60_000) })
+    assert.equal(await item.getByText('Change the image').count(), 0)
+    visitor.assertClean()
+  })
+
+  test('on a machine with one type of GPU no other one is offered', { skip: noFakeGpus }, async t => {
+    const { options, endpoint } = openCardMachine(t)
+    const machine = await startServer(options)
+    const end = join(temporaryFolder(), 'end')
+    t.after(async () => {
+      writeFileSync(end, '')
+      await machine.stop()
+    })
+    const holder = await endpoint(machine, {})
+    const held = { body: { input: { until: end } } }
+    await ask(machine, `/v2/${holder}/run`, held)
+    await until(
+      'the card to be taken',
+      async () => (await ask(machine, `/v2/${holder}/health`)).json.workers.running === 1,
+    )
+    const waiting = await endpoint(machine, {})
+    await ask(machine, `/v2/${waiting}/run`, { body: { input: {} } })
+    const visitor = await (await Visitor.at(browser, machine)).signIn(machine.apiKey)
+    await visitor.page.goto(`${visitor.origin}/endpoints/${waiting}`)
+    await visitor.page
+      .getByText('See who holds the machine')
+      .first()
+      .waitFor({ timeout: patient(60_000) })
+    assert.equal(await visitor.page.getByText('Choose other GPUs').count(), 0)
     visitor.assertClean()
   })
 

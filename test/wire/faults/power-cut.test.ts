@@ -14,7 +14,8 @@ import { rootUrl, type Server, startServer } from '../support/server.ts'
  * Files that may be lost: locks, notes, drafts and sockets of a process, and logs. The database
  * looks after its own content.
  */
-const MAY_BE_LOST = /^(?:lock\.sqlite.*|server\.json|runyard\.sqlite-.*|logs\/.*|relay(?:\/.*)?|workers\.sock|.*\.new)$/
+const MAY_BE_LOST =
+  /^(?:lock\.sqlite.*|server\.json|runyard\.sqlite-.*|logs\/.*|relay(?:\/.*)?|workers\.sock|functions(?:\/.*)?|.*\.new)$/
 const OWN_CONTENT = /^runyard\.sqlite$/
 
 function startRecorded(dataDir: string, flushes: string, env: Readonly<Record<string, string>> = {}): Promise<Server> {

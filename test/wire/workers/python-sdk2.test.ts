@@ -231,6 +231,55 @@ describe('a worker on SDK 2.0', {
     assert.match(refused.text, /login denied/i)
   })
 
+  test('commands of rp do what they say, and end with a sentence where nothing has the name', async () => {
+    const home = temporaryFolder()
+    const env = {
+      HOME: home,
+      PATH: process.env.PATH,
+      RUNPOD_API_KEY: server.apiKey,
+      RUNPOD_API_BASE_URL: server.url,
+      RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
+      RUNPOD_REST_V2_URL: `${server.url}/v2`,
+    }
+    const check = async (line: string, code: number, text: RegExp) => {
+      const program = ['-c', 'from runpod.rp_cli.main import run; run()', ...line.split(' ')]
+      const child = spawn(sdk2, program, { env, cwd: home, stdio: 'pipe' })
+      child.stdin.end()
+      const ended = await outputOf(child)
+      assert.deepEqual([line, ended.code], [line, code], ended.text)
+      assert.match(ended.text, text)
+      assert.doesNotMatch(ended.text, /Traceback/)
+    }
+    const inTurn = async (...rows: Parameters<typeof check>[]) => {
+      for (const row of rows) await check(...row)
+    }
+    await Promise.all([
+      inTurn(
+        ['secret add RP_TOKEN --value x', 0, /secret RP_TOKEN created/],
+        ['secret list', 0, /RP_TOKEN/],
+        ['secret delete RP_TOKEN --yes', 0, /deleted secret RP_TOKEN/],
+      ),
+      inTurn(
+        ['registry add rp-hub --username u --password p', 0, /registry credential rp-hub created/],
+        ['registry list', 0, /rp-hub/],
+        ['registry delete rp-hub --yes', 0, /deleted registry credential rp-hub/],
+      ),
+      inTurn(
+        ['flash app list', 0, /no apps deployed|rp flash deploy/],
+        ['flash app get none', 1, /no app named 'none'/],
+        ['flash app delete none --yes', 1, /no app named 'none'/],
+        ['flash env list --app none', 1, /no app named 'none'/],
+        ['flash env add staging --app none', 1, /no app named 'none'/],
+      ),
+      inTurn(
+        ['flash env delete staging --app none --yes', 1, /no environment 'staging' in app 'none'/],
+        ['flash undeploy --app none --yes', 1, /no environment 'default' in app 'none'/],
+        ['pod list', 0, /\| ID /],
+        ['ssh list', 0, /Fingerprint/],
+      ),
+    ])
+  })
+
   test('rp logs shows what a worker prints, at once and as it comes, and refuses one that is not there', async () => {
     const endpoint = await endpointWith({})
     const { workerId } = await run(endpoint, {})
