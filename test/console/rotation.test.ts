@@ -47,4 +47,6 @@ test('a new key has the name, rights and limits of the old one, without what was
     limits,
     accounting: true,
   })
+  const plain = successor({ ...old, accounting: false }, { endpoint: () => true, volume: () => true })
+  assert.ok(!('accounting' in plain), 'a session whose key has accounting gives it')
 })

@@ -16,7 +16,9 @@ export function successor(of: ApiKey, exists: Existing): Body<'POST /v2/account/
   const draft = draftFromScope(of.scope)
   const byVolume = Object.fromEntries(Object.entries(draft.byVolume).filter(([id]) => exists.volume(id)))
   const scope = scopeFromDraft({ ...draft, byVolume }, exists.endpoint)
-  return { name, scope, expiresAt, limits, accounting, ...(exempt ? { exempt } : {}) }
+  // Without the member the new key has what the key of the session has to give.
+  const marks = { ...(accounting ? { accounting } : {}), ...(exempt ? { exempt } : {}) }
+  return { name, scope, expiresAt, limits, ...marks }
 }
 
 /** Times for which the old key goes on, in milliseconds, with titles. */
