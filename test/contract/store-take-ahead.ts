@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { WorkerId } from '../../src/core/ids.ts'
-import { type Cases, DONE, E1, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
+import { type Cases, DONE, E1, E2, jobId, OWNER, T0, W1, W2, type World } from './store-world.ts'
 
 /** Jobs that a worker claims ahead; those after the first have to begin within three seconds. */
 async function claimAhead(world: World, limit: number, nowMs = T0, workerId: WorkerId = W1): Promise<string[]> {
@@ -48,6 +48,27 @@ export const takeAheadCases: Cases = {
     assert.deepEqual(await started(world, 'b', 'c'), [T0 + 20, null])
     assert.equal((await ends('c', T0 + 40, true))?.begun, null)
     assert.deepEqual(await started(world, 'c'), [T0 + 40])
+  },
+
+  'the next job of a worker that was paused before its last result came is paused from its begin': async world => {
+    const { store } = world
+    await world.worker()
+    await world.jobs('a', 'b')
+    await claimAhead(world, 2)
+    assert.equal((await store.workers.pause(W1, E2, T0 + 10))?.worker.state, 'FROZEN')
+    const { begun } = (await store.jobOutcomes.finish({
+      jobId: jobId('a'),
+      workerId: W1,
+      outcome: DONE,
+      nowMs: T0 + 20,
+      beginsNext: true,
+    }))!
+    assert.equal(begun?.job.id, 'b')
+    const muchLaterMs = T0 + 86_400_000
+    assert.deepEqual(await store.jobOutcomes.timeOutOverdue(muchLaterMs, 10), [])
+    await store.workers.thaw(W1, muchLaterMs, null)
+    assert.deepEqual((await store.workers.endPause(W1, muchLaterMs, null))?.jobs, [jobId('b')])
+    assert.deepEqual(await store.jobOutcomes.timeOutOverdue(muchLaterMs + 1, 10), [])
   },
 
   'jobs begin in the order of the queue: by priority, then place, then id': async world => {

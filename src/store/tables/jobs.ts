@@ -209,10 +209,12 @@ const fromShown = (table: string) =>
 
 /**
  * $1 worker, $2 now, $3 the job that it ran last, as its call shows. Begins the next job of a worker that runs none.
- * One that it has to stop still waits inside it, and runs before those behind.
+ * One that it has to stop still waits inside it, and runs before those behind. Of a worker that was paused after it
+ * had sent the result of the last job, the next one is paused from its begin.
  */
 export const beginNext = `
-  UPDATE jobs SET unbegun = NULL, started_at_ms = $2, deadline_ms = $2 + execution_timeout_ms
+  UPDATE jobs SET unbegun = NULL, started_at_ms = $2, deadline_ms = $2 + execution_timeout_ms,
+    paused_at_ms = (SELECT CASE WHEN paused_at_ms IS NULL THEN NULL ELSE CAST($2 AS {{integer}}) END FROM workers WHERE id = $1)
   WHERE ${RUNNING} AND unbegun = 1
     AND id = (SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND unbegun = 1 AND ${fromShown('jobs')}
       ORDER BY low_priority, position, id LIMIT 1)
