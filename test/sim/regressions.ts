@@ -59,4 +59,14 @@ export const regressions: readonly Regression[] = [
     features: { pauses: true, shares: true, suspends: true },
     found: 'a sleeping worker whose room a paused one gets first was said to be about to be thawed',
   },
+  {
+    seed: 4501,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a server that was never healthy stayed for ever where the server was killed before it had stored its start',
+  },
+  {
+    seed: 4641,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a job that began in a paused worker, after a result that had come late, ran into its timeout',
+  },
 ]

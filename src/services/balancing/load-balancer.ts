@@ -72,6 +72,8 @@ interface Refreshes {
  */
 export class LoadBalancer {
   readonly #ports
+  /** Instant at which this server began to act: older workers were started by an earlier run. */
+  readonly #beganAtMs
   readonly #variables
   readonly #targets: Targets
   readonly #traffic: Traffic
@@ -93,6 +95,7 @@ export class LoadBalancer {
    */
   constructor(ports: Ports, requests: Targets & Traffic, startAware = false) {
     this.#ports = ports
+    this.#beganAtMs = ports.clock.now()
     this.#startAware = startAware
     this.#variables = new ServingVariables(ports)
     this.#targets = requests
@@ -292,7 +295,11 @@ export class LoadBalancer {
       if (worker.serves === null) continue
       const previous = this.#workers.get(worker.id)
       if (previous === undefined) this.#onNewWorker()
-      const runsSinceMs = previous?.runsSinceMs ?? (worker.startedAtMs === null ? null : nowMs)
+      // Of an adopted one the start may not have been stored: then its address shows that it runs. A platform of nodes
+      // gives addresses before images are there, and reports starts itself.
+      const isAdopted = worker.createdAtMs < this.#beganAtMs && worker.placement?.asked === undefined
+      const isRunning = worker.startedAtMs !== null || (isAdopted && (previous?.servedAt ?? null) !== null)
+      const runsSinceMs = previous?.runsSinceMs ?? (isRunning ? nowMs : null)
       const isLeaving = previous?.isLeaving === true || worker.state === 'DRAINING' || worker.state === 'STOPPING'
       const port = previous?.port ?? (isFolder ? 0 : worker.serves.healthPort)
       const isSame = previous !== undefined && previous.worker.thawedAtMs === worker.thawedAtMs

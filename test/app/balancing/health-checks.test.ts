@@ -202,6 +202,21 @@ test('the download time of an image does not count as start time', async t => {
   assert.ok(rig.fleet.killed.has(worker))
 })
 
+test('a worker whose start was lost with a killed server has no more time to become healthy than others', async t => {
+  const { rig, gateway } = await openBalancedRig(t, { onStart: () => new Promise<void>(() => {}) })
+  rig.probes.usual = REFUSED
+  const id = await balancedEndpoint(rig)
+  gateway.wait(id, 1)
+  await rig.clock.advance(1_000)
+  const { id: worker } = rig.worker(0)
+  await rig.crash()
+  await rig.start()
+  await rig.clock.advance(7 * MINUTE)
+  assert.deepEqual(rig.fleet.running(), [worker])
+  await rig.clock.advance(2 * MINUTE)
+  assert.ok(rig.fleet.killed.has(worker))
+})
+
 test('workers that crash are started again after a back-off, and explain says why requests were refused', async t => {
   const { rig, gateway } = await openBalancedRig(t)
   rig.probes.usual = REFUSED
