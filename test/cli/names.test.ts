@@ -64,7 +64,7 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
 const THINGS = ['id', 'endpoint', 'job or endpoint']
 
 /** Arguments that have no name beside their id, such as a job, or no id beside their name, such as a file. */
-const NAMELESS = ['job', 'worker', 'model', 'name', 'name=endpoint,', 'folder', 'file', 'shell', 'command', 'anything']
+const NAMELESS = ['job', 'worker', 'model', 'name', 'name=endpoints', 'folder', 'file', 'shell', 'command', 'anything']
 
 /** Commands that cannot succeed in the rig, or that do not end: only a mistyped name is tried. */
 const ENDLESS = ['events', 'endpoints rollback', 'endpoints promote']

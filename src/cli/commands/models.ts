@@ -37,7 +37,11 @@ export function addModels(program: Command): void {
   withConnection(withYes(removal.argument('<model>', 'as owner/name, or owner/name:commit for one revision')))
     .description('remove a model that no worker has')
     .action(remove)
-  withConnection(group.command('alias').argument('<name=endpoint,...>', 'the first endpoint that is ready answers'))
+  withConnection(
+    group
+      .command('alias')
+      .argument('<name=endpoints>', 'name=endpoint or name=endpoint,endpoint: the first that is ready answers'),
+  )
     .description('give models another name for OpenAI clients')
     .action(saveAlias)
   withConnection(group.command('aliases')).description('list these names').action(listAliases)
