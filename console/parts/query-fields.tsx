@@ -5,9 +5,27 @@ import { query, setQuery } from '../router.ts'
 /** Time after the last key until the list is read with a text, in milliseconds. */
 const TYPED_MS = 250
 
-/** A text in the query of the page. */
-export function QueryText({ name, label }: { readonly name: string; readonly label: string }) {
-  const value = query.value.get(name) ?? ''
+/**
+ * A text in the query of the page.
+ * @param valid the text as the list is filtered by it, where that is not simply the one of the address
+ * @param isSearch true for the field that the key `/` leads to
+ */
+export function QueryText({
+  name,
+  label,
+  valid = query.value.get(name),
+  maxLength = 200,
+  className,
+  isSearch = false,
+}: {
+  readonly name: string
+  readonly label: string
+  readonly valid?: string | null
+  readonly maxLength?: number
+  readonly className?: string
+  readonly isSearch?: boolean
+}) {
+  const value = valid ?? ''
   const [text, setText] = useState(value)
   useEffect(() => {
     if (text.trim() !== value) setText(value)
@@ -21,13 +39,15 @@ export function QueryText({ name, label }: { readonly name: string; readonly lab
   return (
     <input
       type="search"
+      class={className}
       aria-label={label}
       placeholder={label}
-      maxLength={200}
+      maxLength={maxLength}
       value={text}
       onInput={event => setText(event.currentTarget.value)}
       // A typed text counts as soon as the focus moves on to a button.
       onChange={apply}
+      {...(isSearch ? { 'data-search': '' } : {})}
     />
   )
 }

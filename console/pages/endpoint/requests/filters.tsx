@@ -1,9 +1,10 @@
 /** Filters of the list; the address has all of them. */
 
 import type { ComponentChildren } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import type { JobStatus } from '../../../client/api-types.d.ts'
 import { Button, Choice, State } from '../../../parts/basic.tsx'
+import { QueryText } from '../../../parts/query-fields.tsx'
 import { useNarrow } from '../../../parts/table.tsx'
 import { setQuery } from '../../../router.ts'
 import { serverNow } from '../../../server-clock.ts'
@@ -53,8 +54,8 @@ export function Filters({
           <InstantField name="to" label="To" ms={filter.toMs} />
         </span>
       )}
-      <Text name="error" label="Text of the error" value={filter.error} isSearch />
-      <Text name="worker" label="Worker" value={filter.worker} />
+      <QueryText name="error" label="Text of the error" valid={filter.error} className="error" isSearch />
+      <QueryText name="worker" label="Worker" valid={filter.worker} className="worker" maxLength={64} />
       {isFiltered(filter) ? (
         <Button
           kind="quiet"
@@ -118,45 +119,5 @@ function InstantField({
         onChange={event => setQuery({ [name]: readLocalInput(event.currentTarget.value) })}
       />
     </label>
-  )
-}
-
-/** Time after the last key until the list is read with a text, in milliseconds. */
-const TYPED_MS = 250
-
-function Text({
-  name,
-  label,
-  value,
-  isSearch = false,
-}: {
-  readonly name: 'error' | 'worker'
-  readonly label: string
-  readonly value: string | null
-  readonly isSearch?: boolean
-}) {
-  const [text, setText] = useState(value ?? '')
-  useEffect(() => {
-    if (text.trim() !== (value ?? '')) setText(value ?? '')
-  }, [value])
-  const apply = () => setQuery({ [name]: text.trim() || null })
-  useEffect(() => {
-    if (text.trim() === (value ?? '')) return
-    const timer = setTimeout(apply, TYPED_MS)
-    return () => clearTimeout(timer)
-  }, [text])
-  return (
-    <input
-      type="search"
-      class={name}
-      aria-label={label}
-      placeholder={label}
-      maxLength={name === 'error' ? 200 : 64}
-      value={text}
-      onInput={event => setText(event.currentTarget.value)}
-      // A typed text counts as soon as the focus moves on to a button.
-      onChange={apply}
-      {...(isSearch ? { 'data-search': '' } : {})}
-    />
   )
 }
