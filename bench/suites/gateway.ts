@@ -45,13 +45,15 @@ export async function startBackend(bench: Bench): Promise<number> {
 }
 
 /**
- * Starts a server with a load-balancing endpoint whose only worker is the backend.
- * @returns it, and the path of a request to the worker
+ * Starts a server with a load-balancing endpoint, named `bench`, whose only worker is a backend.
+ * @param backend program of the worker
+ * @returns it, the id of the endpoint, and the path of a request to the worker
  */
 export async function balancedServer(
   bench: Bench,
   env: Readonly<Record<string, string>> = {},
-): Promise<{ server: RunyardServer; path: string }> {
+  backend = BACKEND,
+): Promise<{ server: RunyardServer; id: string; path: string }> {
   const server = await startRunyard(bench, null, { logLevel: 'debug', env })
   const folder = join(bench.folder, `gateway-worker-${server.port}`)
   mkdirSync(folder)
@@ -59,13 +61,13 @@ export async function balancedServer(
     name: 'bench',
     type: 'LOAD_BALANCER',
     image: `dir:${folder}`,
-    args: `${process.execPath} ${BACKEND}`,
+    args: `${process.execPath} ${backend}`,
     scaling: { type: 'REQUEST_COUNT', requestCount: 10_000 },
     workers: { min: 1, max: 1 },
     cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
   })) as { id: string }
   await ask(server, `/lb/${id}/ping`)
-  return { server, path: `/lb/${id}${GATEWAY_PATH}` }
+  return { server, id, path: `/lb/${id}${GATEWAY_PATH}` }
 }
 
 /** Starts the side of the gateway. The processor time of the worker does not count. */

@@ -3,11 +3,11 @@
  * endpoint and at `/openai/v1`, where `model` names the endpoint; and of reading tokens, beside a request to a path
  * whose answers are not read. All sides are of one server, in turn.
  */
-import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { CHAT_MODEL } from '../harness/chat-backend.ts'
 import { connectionCases, loadSuite } from '../harness/load-suite.ts'
-import { ask, requestTo, startRunyard } from '../harness/runyard.ts'
+import { requestTo } from '../harness/runyard.ts'
+import { balancedServer } from './gateway.ts'
 
 const BACKEND = join(import.meta.dirname, '../harness/chat-backend.ts')
 const CHAT = '/v1/chat/completions'
@@ -23,19 +23,7 @@ export const models = loadSuite({
   baseline: OWN,
   compares: 'p50',
   async start(bench, wants) {
-    const server = await startRunyard(bench, null, { logLevel: 'debug' })
-    const folder = join(bench.folder, 'models-worker')
-    mkdirSync(folder)
-    const { id } = (await ask(server, '/v2/serverless', {
-      name: 'bench',
-      type: 'LOAD_BALANCER',
-      image: `dir:${folder}`,
-      args: `${process.execPath} ${BACKEND}`,
-      scaling: { type: 'REQUEST_COUNT', requestCount: 10_000 },
-      workers: { min: 1, max: 1 },
-      cpu: [{ id: 'cpu3g', vcpuCount: 2 }],
-    })) as { id: string }
-    await ask(server, `/lb/${id}/ping`)
+    const { server, id } = await balancedServer(bench, {}, BACKEND)
     const chat = (model: string) => ({ model, messages: [{ role: 'user', content: 'x'.repeat(2_000) }] })
     const paths: readonly (readonly [name: string, path: string, model: string])[] = [
       ['own address, no tokens read', `/lb/${id}/v1/things`, CHAT_MODEL],
