@@ -7,7 +7,7 @@ import { isEndpointId } from '../core/ids.ts'
 import { peerAddress } from '../gateway/entrance/forwarded.ts'
 import { MessageBatch } from '../gateway/threads/message-batch.ts'
 import type { Clock } from '../ports/clock.ts'
-import { hasBody } from './connections.ts'
+import { FREE_BODY_BYTES, hasBody } from './connections.ts'
 
 /** The operations. Others have large bodies or long answers, and a connection's own flow control. */
 const OPERATIONS: ReadonlySet<string> = new Set([
@@ -19,9 +19,6 @@ const OPERATIONS: ReadonlySet<string> = new Set([
   'health',
   'purge-queue',
 ])
-
-/** Limit of bytes of a body in a message: a body up to this size needs no room in memory (api/body.ts). */
-const MAX_BODY_BYTES = 65_536
 
 /** A message of a thread about one of its calls. Numbers are those of the thread. */
 export type CallMessage =
@@ -90,7 +87,7 @@ export class PacketBatch<Message> {
 export function isCall({ method, url = '', headers }: IncomingMessage): boolean {
   if (method !== 'GET' && method !== 'POST') return false
   if (headers['transfer-encoding'] !== undefined || headers.upgrade !== undefined) return false
-  if (Number(headers['content-length'] ?? 0) > MAX_BODY_BYTES) return false
+  if (Number(headers['content-length'] ?? 0) > FREE_BODY_BYTES) return false
   const [, version, endpointId = '', operation = ''] = url.split('?', 1)[0]!.split('/', 4)
   return version === 'v2' && isEndpointId(endpointId) && OPERATIONS.has(operation)
 }

@@ -71,7 +71,7 @@ export function connectionCounts(maxConnections: number): ConnectionCounts {
 
 const SWEEP_MS = 500
 /** Bytes that a body may have without room in memory; see api/body. */
-const FREE_BODY_BYTES = 65_536
+export const FREE_BODY_BYTES = 65_536
 /** Larger responses are checked when they are written, not at the next sweep. */
 const LARGE_BYTES = 262_144
 /** Time in which an active client sends its first request. */
