@@ -69,4 +69,14 @@ export const regressions: readonly Regression[] = [
     features: { pauses: true, shares: true, suspends: true },
     found: 'a job that began in a paused worker, after a result that had come late, ran into its timeout',
   },
+  {
+    seed: 4486,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'another worker was said to be started in some seconds while it waited in line for a place',
+  },
+  {
+    seed: 4389,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a worker stayed paused beside its free card, since the card of another one of its endpoint was in use',
+  },
 ]

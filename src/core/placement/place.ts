@@ -88,8 +88,8 @@ class PlacementDecider {
           next.wanted = 0
         } else {
           this.#makeRoomAgain(next, wake)
-          // Its other sleeping workers wait for the same reason; new ones may have room on other cards.
-          next.wakes = []
+          // Those on the same cards wait for the same reason; others, and new ones, may have room elsewhere.
+          next.wakes = next.wakes.filter(other => cardsOf(other) !== cardsOf(wake))
         }
       }
       if (wishes(next) === 0) waiting.delete(next)
@@ -258,6 +258,11 @@ class PlacementDecider {
 /** Number of workers that it wants and does not have: sleeping ones and further ones. */
 function wishes({ wanted, wakes }: Standing): number {
   return wanted + wakes.length
+}
+
+/** The cards of a worker, as a key; empty for one without. */
+function cardsOf({ placement }: WantedWake): string {
+  return placement.gpus.map(({ uuid, index }) => uuid ?? index).join()
 }
 
 function woken({ id }: Tenant, { workerId }: WantedWake): Woken {

@@ -237,6 +237,18 @@ describe('a paused worker', () => {
     assert.deepEqual([decision.evicted, decision.stranded], [[], []])
   })
 
+  test('goes on on its free card while the card of another one of its endpoint is in use', () => {
+    const two = aMachine([aGpu(0), aGpu(1)])
+    const chat = anOccupant('c1', 'chat', { placement: given(0) })
+    const second = paused(500, { workerId: 'low2' as WorkerId, placement: given(1) })
+    const [first] = goesOn(1_000).wakes
+    const wakes = [first!, { ...first!, workerId: second.workerId, placement: given(1), pausedSinceMs: NOW - 500 }]
+    const tenants = [goesOn(1_000, given(0), { wakes })]
+    const decision = decide({ parts: two, occupants: [paused(1_000), second, chat], tenants })
+    assert.deepEqual(decision.woken, ['low2'])
+    assert.match(decision.unwoken.join(), /^low1: its GPU 0 is in use by endpoint chat$/)
+  })
+
   test('is stranded when its card is gone', () => {
     const gone = aMachine([aGpu(1)])
     const decision = decide({ parts: gone, occupants: [paused(1_000)], tenants: [goesOn(1_000)] })
