@@ -27,7 +27,7 @@ interface Facts {
   readonly waiting: number
   readonly normal: number
   readonly running: number
-  /** Number of workers that hold jobs. */
+  /** Number of ready workers that hold jobs; a paused one is frozen. */
   readonly busy: number
   /** Number of queued jobs that run alone. */
   readonly suspects: number
@@ -173,7 +173,8 @@ const FACTS = `SELECT workers_min AS min, workers_max AS max, config,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND low_priority = 0) AS normal,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_QUEUE' AND queue = '${SUSPECT_QUEUE}') AS suspects,
   (SELECT COUNT(*) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS running,
-  (SELECT COUNT(DISTINCT worker_id) FROM jobs WHERE endpoint_id = ? AND status = 'IN_PROGRESS') AS busy,
+  (SELECT COUNT(DISTINCT worker_id) FROM jobs JOIN workers ON workers.id = worker_id
+    WHERE jobs.endpoint_id = ? AND status = 'IN_PROGRESS' AND workers.state = 'READY') AS busy,
   (SELECT COUNT(*) FROM queued_workers WHERE endpoint_id = ? AND version = endpoints.version) AS queued,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND wake_waits_for IS NOT NULL) AS unwoken,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND suspension IS NOT NULL

@@ -4,12 +4,11 @@ import { type DownloadProgress, progressText } from '../models/download-progress
 import type { Capacity } from '../scaling/plan.ts'
 import { currentBackoff, desiredWorkers, type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
 import { type StartFailure, startFailureText, startRemedy } from '../workers/start-failure.ts'
-import { type CrashBackoff, exitText, isFrozen, waitsForPlace } from '../workers/worker.ts'
+import { type CrashBackoff, exitText, waitsForPlace } from '../workers/worker.ts'
 import type { PortConflict } from '../workers/worker-exit.ts'
 import { findCrashCause, neverStarted, remedyForExit, remedyForProblem } from '../workers/worker-failure.ts'
 import { presentPhase, type WorkerPhase } from '../workers/worker-phase.ts'
 import { problemText } from '../workers/worker-problem.ts'
-import { suspensionOf } from '../workers/worker-suspension.ts'
 import type { Action } from './action.ts'
 import {
   counted,
@@ -25,6 +24,7 @@ import {
 import { endpointNotes, suspectText } from './explain-notes.ts'
 import { findLostNode, findPlaceWait } from './explain-place.ts'
 import { olderWithoutRoomBeside } from './explain-rollout.ts'
+import { thawing, waking } from './explain-sleepers.ts'
 import { overTask } from './explain-task.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
 import { type Explanation, plain, type WaitCause } from './explanation.ts'
@@ -273,48 +273,6 @@ function starting(snapshot: EndpointSnapshot, context: ExplainContext, besides: 
   }
 }
 
-/** A sleeping worker is wanted, and the GPUs that it gave back are not free, or a paused worker goes first. */
-function waking(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
-  const { nowMs, pullPercent = noPercent } = context
-  const { endpoint, queue, workers } = snapshot
-  const sleepers = workers.filter(
-    worker =>
-      isFrozen(worker) && worker.pause === null && worker.version === endpoint.version && worker.asleepAtMs !== null,
-  )
-  const first = workers.find(worker => worker.pause !== null && worker.wakeWaitsFor !== null)
-  const sleeper = sleepers.find(worker => worker.wakeWaitsFor !== null) ?? (first && sleepers[0])
-  const current = currentWorkers(snapshot).length
-  if (sleeper === undefined || queue.queued === 0 || desiredWorkers(snapshot, nowMs).desired <= current) return null
-  const why = sleeper.wakeWaitsFor ?? `paused worker ${first?.id} goes on before it: ${first?.wakeWaitsFor}`
-  const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${why}`
-  return {
-    ...plain(current === 0 ? 'no_capacity' : 'throttled', summary),
-    advice: placeAdvice('gpu'),
-    actions: placeActions('gpu', snapshot, context),
-    sinceMs: queue.headQueuedAtMs,
-    facts: workerFacts(snapshot, nowMs, pullPercent),
-  }
-}
-
-/** No worker is ready, and a frozen one is about to run again. */
-function thawing(snapshot: EndpointSnapshot, { nowMs, pullPercent = noPercent }: ExplainContext): Explanation | null {
-  const { endpoint, queue, workers } = snapshot
-  const frozen = workers.find(
-    worker => isFrozen(worker) && worker.pause === null && worker.version === endpoint.version,
-  )
-  if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
-  const doing =
-    suspensionOf(frozen)?.phase === 'suspending'
-      ? `worker ${frozen.id} is being suspended, and resumed after that`
-      : `frozen worker ${frozen.id} is about to be thawed`
-  return {
-    ...plain('about_to_start', `${counted(waitingCount(queue), endpointWords(snapshot).thing)} waiting; ${doing}`),
-    advice: 'wait a moment',
-    sinceMs: queue.headQueuedAtMs,
-    facts: workerFacts(snapshot, nowMs, pullPercent),
-  }
-}
-
 function restarting(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {
   const { nowMs, pullPercent = noPercent } = context
   const { workers, endpoint } = snapshot
@@ -416,7 +374,8 @@ function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   const full = capacity.freeWorkers !== null && capacity.freeWorkers <= 0
   const reason = queuedWorkers[0]?.reason ?? (full ? capacity.bound : null)
   const older = olderWithoutRoomBeside(snapshot)
-  if (reason === null || (desiredWorkers(snapshot, nowMs).desired <= current && older === null)) return null
+  const wanted = desiredWorkers(snapshot, nowMs).desired > current
+  if (reason === null || (!wanted && older === null && !waitsBesideBusyOnes(snapshot))) return null
   const resource = queuedWorkers[0]?.resource ?? 'workers'
   const advice = placeAdvice(resource)
   const actions = placeActions(resource, snapshot, context)
@@ -427,10 +386,21 @@ function noPlace(snapshot: EndpointSnapshot, context: ExplainContext): Explanati
   }
   const more =
     older === null
-      ? `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one`
+      ? wanted
+        ? `more than ${counted(current, 'worker')} ${isAre(current)} wanted, and there is no room for another one`
+        : `${counted(current, 'worker')} ${isAre(current)} busy, and there is no room for the next one`
       : `${older}, and there is no room for one of release ${snapshot.endpoint.version} beside ${current === 1 ? 'it' : 'them'}`
   const summary = `${more}: ${reason}`
   return { ...plain('throttled', summary), advice, actions, sinceMs, facts }
+}
+
+/**
+ * True if a worker waits for a place and no other one could take a job. The scaler may want no more workers at this
+ * instant, since the job that waited for long has just begun; its time for the next one runs.
+ */
+function waitsBesideBusyOnes(snapshot: EndpointSnapshot): boolean {
+  const current = currentWorkers(snapshot)
+  return snapshot.queuedWorkers.length > 0 && current.length > 0 && current.every(({ held }) => held > 0)
 }
 
 function working(snapshot: EndpointSnapshot, context: ExplainContext): Explanation | null {

@@ -128,7 +128,10 @@ function isTrue({ cause }: Explanation, situation: Situation): boolean {
     case 'no_capacity':
       return (noRoom && current.length === 0 && wants) || (waitsFor('no_room') && !has('READY'))
     case 'throttled':
-      return (noRoom && current.length > 0 && wants) || (waitsFor('no_room') && has('READY'))
+      return (
+        (noRoom && current.length > 0 && (wants || current.every(({ held }) => held > 0))) ||
+        (waitsFor('no_room') && has('READY'))
+      )
     case 'unschedulable':
       return waitsFor('no_such_node')
     case 'cluster_quota':

@@ -236,6 +236,16 @@ const situations: [cause: WaitCause, summary: string, fields: Fields, around?: P
     },
   ],
   [
+    'throttled',
+    '1 worker is busy, and there is no room for the next one: all 2 GPUs of ADA_24 are taken',
+    {
+      queue: { ...one, headQueuedAtMs: NOW - 1_000, inProgress: 1 },
+      workers: [{ held: 1 }],
+      endpoint: { scaler: { type: 'QUEUE_DELAY', queueDelayS: 4 } },
+      queuedWorkers: [waiting('all 2 GPUs of ADA_24 are taken')],
+    },
+  ],
+  [
     'no_capacity',
     'worker w1 waits for a place on the cluster: no node of the cluster has room: 0/3 nodes are available',
     { queue: one, workers: [onPlatform({ waits: { kind: 'no_room', said: '0/3 nodes are available' } })] },

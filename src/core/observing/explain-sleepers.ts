@@ -1,0 +1,60 @@
+import { desiredWorkers, type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
+import { isFrozen } from '../workers/worker.ts'
+import { suspensionOf } from '../workers/worker-suspension.ts'
+import { counted, currentWorkers, type PullPercent, workerFacts } from './explain-facts.ts'
+import { endpointWords, placeAdvice } from './explain-words.ts'
+import { type Explanation, plain } from './explanation.ts'
+import { type ActionFacts, placeActions } from './fix-actions.ts'
+
+/** Facts for the sentences besides the snapshot. */
+interface SleeperFacts extends ActionFacts {
+  readonly nowMs: number
+  readonly pullPercent?: PullPercent
+}
+
+/** A sleeping worker is wanted, and the GPUs that it gave back are not free, or a paused worker goes first. */
+export function waking(snapshot: EndpointSnapshot, context: SleeperFacts): Explanation | null {
+  const { nowMs, pullPercent = noPercent } = context
+  const { endpoint, queue, workers } = snapshot
+  const sleepers = workers.filter(
+    worker =>
+      isFrozen(worker) && worker.pause === null && worker.version === endpoint.version && worker.asleepAtMs !== null,
+  )
+  const first = workers.find(worker => worker.pause !== null && worker.wakeWaitsFor !== null)
+  const sleeper = sleepers.find(worker => worker.wakeWaitsFor !== null) ?? (first && sleepers[0])
+  const current = currentWorkers(snapshot).length
+  if (sleeper === undefined || queue.queued === 0 || desiredWorkers(snapshot, nowMs).desired <= current) return null
+  const why = sleeper.wakeWaitsFor ?? `paused worker ${first?.id} goes on before it: ${first?.wakeWaitsFor}`
+  const summary = `worker ${sleeper.id} sleeps and wakes once it has its GPU memory again: ${why}`
+  return {
+    ...plain(current === 0 ? 'no_capacity' : 'throttled', summary),
+    advice: placeAdvice('gpu'),
+    actions: placeActions('gpu', snapshot, context),
+    sinceMs: queue.headQueuedAtMs,
+    facts: workerFacts(snapshot, nowMs, pullPercent),
+  }
+}
+
+/** No worker is ready, and a frozen one is about to run again. */
+export function thawing(
+  snapshot: EndpointSnapshot,
+  { nowMs, pullPercent = noPercent }: SleeperFacts,
+): Explanation | null {
+  const { endpoint, queue, workers } = snapshot
+  const frozen = workers.find(
+    worker => isFrozen(worker) && worker.pause === null && worker.version === endpoint.version,
+  )
+  if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
+  const doing =
+    suspensionOf(frozen)?.phase === 'suspending'
+      ? `worker ${frozen.id} is being suspended, and resumed after that`
+      : `frozen worker ${frozen.id} is about to be thawed`
+  return {
+    ...plain('about_to_start', `${counted(waitingCount(queue), endpointWords(snapshot).thing)} waiting; ${doing}`),
+    advice: 'wait a moment',
+    sinceMs: queue.headQueuedAtMs,
+    facts: workerFacts(snapshot, nowMs, pullPercent),
+  }
+}
+
+const noPercent: PullPercent = () => null
