@@ -1,24 +1,31 @@
 /** Endpoints and templates of an account that use a secret, a credential or a volume. */
-import type { Endpoint, Template } from './api-types.d.ts'
+import type { Endpoint, Pod, Template } from './api-types.d.ts'
 
 /** A thing that endpoints and templates use. */
 export type Used =
   | { readonly secret: string }
   /** Id of a credential of a registry. */
   | { readonly registry: string }
-  /** Id of a network volume. */
+  /** Id of a network volume or a global one. */
   | { readonly volume: string }
 
-/** An endpoint or a template. */
+/** An endpoint, a template or a task. */
 export interface User {
-  readonly kind: 'endpoint' | 'template'
+  readonly kind: 'endpoint' | 'template' | 'task'
   readonly id: string
   readonly name: string
 }
 
-/** The endpoints and the templates that use a thing. */
-export function findUsers(used: Used, endpoints: readonly Endpoint[], templates: readonly Template[]): readonly User[] {
-  const uses = (of: Pick<Endpoint, 'env' | 'registry'> & { readonly networkVolumes?: readonly string[] }) => {
+/** The endpoints and the templates that use a thing, and the tasks that use a volume. */
+export function findUsers(
+  used: Used,
+  endpoints: readonly Endpoint[],
+  templates: readonly Template[],
+  tasks: readonly Pod[] = [],
+): readonly User[] {
+  const uses = (
+    of: Pick<Endpoint, 'env'> & { readonly registry?: string | null; readonly networkVolumes?: readonly string[] },
+  ) => {
     if ('secret' in used) return usesSecret(of.env, used.secret)
     if ('registry' in used) return of.registry === used.registry
     return of.networkVolumes?.includes(used.volume) === true
@@ -26,6 +33,7 @@ export function findUsers(used: Used, endpoints: readonly Endpoint[], templates:
   return [
     ...endpoints.filter(uses).map(({ id, name }) => ({ kind: 'endpoint', id, name }) as const),
     ...templates.filter(uses).map(({ id, name }) => ({ kind: 'template', id, name }) as const),
+    ...tasks.filter(uses).map(({ id, name }) => ({ kind: 'task', id, name }) as const),
   ]
 }
 

@@ -2,6 +2,7 @@
 import { useAll } from './all.ts'
 import type { Endpoint } from './api-types.d.ts'
 import type { Resource } from './resource.ts'
+import { mayManage } from './session.ts'
 import { changeTopic } from './topics.ts'
 import { findUsers, type Used, type User } from './users.ts'
 
@@ -14,12 +15,16 @@ export function useEndpoints(): Resource<readonly Endpoint[]> {
 export function useUsers(used: Used): Resource<readonly User[]> {
   const endpoints = useEndpoints()
   const templates = useAll('GET /v2/templates', 'templates', changeTopic(/template/i))
+  const hasTasks = 'volume' in used && mayManage('read')
+  const tasks = useAll('GET /v2/pods', 'pods', event => event.type.startsWith('endpoint.'), hasTasks)
+  const pods = hasTasks ? tasks.data : []
   return {
-    data: endpoints.data && templates.data && findUsers(used, endpoints.data, templates.data),
-    error: endpoints.error ?? templates.error,
+    data: endpoints.data && templates.data && pods && findUsers(used, endpoints.data, templates.data, pods),
+    error: endpoints.error ?? templates.error ?? tasks.error,
     reload: () => {
       endpoints.reload()
       templates.reload()
+      tasks.reload()
     },
   }
 }

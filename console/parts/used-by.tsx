@@ -7,18 +7,20 @@ import { Loaded } from './basic.tsx'
 
 const MAX_NAMED = 20
 
-/** The endpoints and templates that use a thing, as links. */
+const PATHS = { endpoint: '/endpoints/', template: '/templates?id=', task: '/tasks?id=' } as const
+
+/** The endpoints, templates and tasks that use a thing, as links. */
 export function UsedBy({ of }: { readonly of: Used }) {
   return (
     <Loaded of={useUsers(of)}>
       {users =>
         users.length === 0 ? (
-          <p>No endpoint or template uses it.</p>
+          <p>Nothing uses it.</p>
         ) : (
           <ul class="used-by">
             {users.slice(0, MAX_NAMED).map(({ kind, id, name }) => (
               <li key={id}>
-                {kind} <a href={kind === 'endpoint' ? `/endpoints/${id}` : `/templates?id=${id}`}>{name}</a>
+                {kind} <a href={`${PATHS[kind]}${id}`}>{name}</a>
               </li>
             ))}
             {users.length > MAX_NAMED ? <li>and {plural(users.length - MAX_NAMED, 'other')}</li> : null}

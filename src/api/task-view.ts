@@ -21,6 +21,8 @@ export interface ShownTask {
   readonly vcpus: number | null
   readonly memoryGb: number | null
   readonly volumeId: string | null
+  /** Network volumes and global ones. */
+  readonly volumeIds: readonly string[]
   readonly createdAt: string
   readonly startedAt: string | null
   readonly workerId: string | null
@@ -44,6 +46,7 @@ export function shownTask({ endpoint, template, worker }: Task): ShownTask {
     vcpus: placement?.vcpus ?? null,
     memoryGb: placement?.memoryMb == null ? null : Math.floor(placement.memoryMb / 1024),
     volumeId: endpoint.networkVolumeIds[0] ?? null,
+    volumeIds: endpoint.networkVolumeIds,
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
     startedAt: worker?.startedAtMs == null ? null : new Date(worker.startedAtMs).toISOString(),
     workerId: worker?.id ?? null,

@@ -128,6 +128,45 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 
+  test('volumes of both kinds are listed with what uses them, made, grown and deleted', async () => {
+    const visitor = await signedIn('/volumes')
+    const { page } = visitor
+    const table = page.getByRole('table', { name: 'Volumes' })
+    const make = async (name: string, where: string) => {
+      await page.getByRole('button', { name: 'New volume' }).click()
+      const form = page.getByRole('dialog', { name: 'New volume' })
+      await form.getByLabel('Name').fill(name)
+      await form.getByLabel('Data center').selectOption(where)
+      await form.getByRole('button', { name: 'Create the volume' }).click()
+      await table.getByText(name).waitFor()
+    }
+    await make('models', 'EU-RO-1')
+    await make('datasets', 'global')
+    const [volume] = (await ask(server, '/v2/global-volumes')).json.globalVolumes
+    assert.deepEqual([volume.name, volume.size], ['datasets', 10])
+    const used = { method: 'PATCH', body: { networkVolumes: [volume.id] } } as const
+    assert.equal((await ask(server, '/v2/serverless/hellonode', used)).status, 200)
+    const row = table.getByRole('row').filter({ hasText: 'datasets' })
+    await row.getByText('global').waitFor()
+    await row.getByText('1 endpoint').waitFor()
+    await row.click()
+    const drawer = page.getByRole('dialog', { name: 'datasets' })
+    await drawer.getByRole('link', { name: 'hello-node' }).waitFor()
+    await drawer.getByRole('button', { name: 'Rename or grow' }).click()
+    const form = page.getByRole('dialog', { name: 'Change datasets' })
+    await form.getByLabel('Size in GB').fill('20')
+    await form.getByRole('button', { name: 'Save the changes' }).click()
+    await row.getByText('20 GB').waitFor()
+    await ask(server, '/v2/serverless/hellonode', { method: 'PATCH', body: { networkVolumes: [] } })
+    await drawer.getByRole('button', { name: 'Delete' }).click()
+    const asked = page.getByRole('dialog', { name: 'Delete the volume datasets?' })
+    await asked.getByRole('textbox').fill('datasets')
+    await asked.getByRole('button', { name: 'Delete the volume and its files' }).click()
+    await row.waitFor({ state: 'detached' })
+    assert.deepEqual((await ask(server, '/v2/global-volumes')).json.globalVolumes, [])
+    visitor.assertClean()
+  })
+
   test('an endpoint is paused, goes on with the workers that it had, and is copied without its secrets', async () => {
     await ask(server, '/v2/account/secrets', { body: { name: 'copied', value: 'never shown' } })
     const { json } = await ask(server, '/v2/serverless', {

@@ -168,6 +168,21 @@ describe('a name', () => {
     }
   })
 
+  test('of a global volume is said below the list of network volumes, and not among JSON lines', async t => {
+    const { rig, runyard } = await open(t)
+    assert.equal((await runyard('volumes', 'list')).stderr, '')
+    await make(rig, 'global-volumes', 'everywhere')
+    const { stdout, stderr } = await runyard('volumes', 'list')
+    assert.deepEqual(
+      [stdout, stderr],
+      ['there are no volumes\n', 'there is 1 global volume: runyard global-volumes list\n'],
+    )
+    assert.deepEqual((({ stdout: out, stderr: err }) => [out, err])(await runyard('volumes', 'list', '--json')), [
+      '',
+      '',
+    ])
+  })
+
   test('is taken by options', async t => {
     const { rig, runyard } = await open(t)
     const made: Record<string, string> = {}

@@ -1,8 +1,8 @@
-/** Network volumes: folders that outlive workers. */
+/** Network volumes and global ones: folders that outlive workers. */
 import { useAll } from '../../client/all.ts'
 import { api, type Body } from '../../client/api.ts'
-import type { NetworkVolume } from '../../client/api-types.d.ts'
-import { useResource } from '../../client/resource.ts'
+import type { GlobalVolume, NetworkVolume } from '../../client/api-types.d.ts'
+import { type Resource, useResource } from '../../client/resource.ts'
 import { mayManage } from '../../client/session.ts'
 import { changeTopic } from '../../client/topics.ts'
 import { useEndpoints } from '../../client/uses.ts'
@@ -26,26 +26,50 @@ const TYPES = [
   ['HIGH_PERFORMANCE', 'High performance'],
 ] as const
 
+/** A volume; one without a data center is global. */
+type Volume = GlobalVolume & Partial<Pick<NetworkVolume, 'dataCenter' | 'type'>>
+
+/** The choice of the form for a volume of no data center. */
+const GLOBAL = 'global'
+
 /** The page of volumes. */
 export function Volumes() {
-  const volumes = useAll('GET /v2/network-volumes', 'networkVolumes', changeTopic(/volume/i))
+  const volumes = useVolumes()
   const endpoints = useEndpoints().data
   const countUsers = (id: string) => endpoints?.filter(({ networkVolumes }) => networkVolumes.includes(id)).length ?? 0
   return (
     <ResourcePage
       title="Volumes"
       what="volume"
-      purpose="A network volume is a folder that outlives workers and that several endpoints can share, for models and data."
+      purpose="A volume is a folder that outlives workers and that several endpoints can share, for models and data."
       of={volumes}
       columns={volumeColumns(countUsers)}
-      searchText={({ id, name, dataCenter }) => `${name} ${id} ${dataCenter}`}
+      searchText={volume => `${volume.name} ${volume.id} ${place(volume)}`}
       form={onClose => <NewVolume onClose={onClose} onDone={volumes.reload} />}
       detail={volume => <Detail of={volume} onChange={volumes.reload} />}
     />
   )
 }
 
-function volumeColumns(countUsers: (id: string) => number): readonly Column<NetworkVolume>[] {
+/** The volumes of both kinds. */
+function useVolumes(): Resource<readonly Volume[]> {
+  const network = useAll('GET /v2/network-volumes', 'networkVolumes', changeTopic(/volume/i))
+  const global = useAll('GET /v2/global-volumes', 'globalVolumes', changeTopic(/volume/i))
+  return {
+    data: network.data && global.data && [...network.data, ...global.data],
+    error: network.error ?? global.error,
+    reload: () => {
+      network.reload()
+      global.reload()
+    },
+  }
+}
+
+function place({ dataCenter }: Volume): string {
+  return dataCenter ?? 'global'
+}
+
+function volumeColumns(countUsers: (id: string) => number): readonly Column<Volume>[] {
   return [
     { id: 'name', title: 'Name', cell: ({ name }) => name, sort: ({ name }) => name },
     { id: 'size', title: 'Size', width: '110px', cell: ({ size }) => `${count(size)} GB`, sort: ({ size }) => size },
@@ -56,7 +80,7 @@ function volumeColumns(countUsers: (id: string) => number): readonly Column<Netw
       cell: ({ id }) => plural(countUsers(id), 'endpoint'),
       sort: ({ id }) => countUsers(id),
     },
-    { id: 'where', title: 'Data center', width: '130px', cell: ({ dataCenter }) => dataCenter, isExtra: true },
+    { id: 'where', title: 'Data center', width: '130px', cell: place, sort: place },
     { id: 'id', title: 'Id', width: '150px', cell: ({ id }) => <code>{id}</code>, isExtra: true },
   ]
 }
@@ -64,6 +88,7 @@ function volumeColumns(countUsers: (id: string) => number): readonly Column<Netw
 function NewVolume({ onClose, onDone }: { readonly onClose: () => void; readonly onDone: () => void }) {
   const centers = useResource('data centers', signal => api('GET /v2/catalog/datacenters', { signal })).data
   const ids = centers?.dataCenters.map(({ id }) => [id, id] as const) ?? []
+  const centerOptions = [...ids, [GLOBAL, 'None: a global volume'] as const]
   return (
     <Ask
       title="New volume"
@@ -75,14 +100,19 @@ function NewVolume({ onClose, onDone }: { readonly onClose: () => void; readonly
           name: 'dataCenter',
           label: 'Data center',
           value: ids[0]?.[0] ?? '',
-          options: ids,
-          hint: 'Stored for programs that expect it. All volumes are on this machine.',
+          options: centerOptions,
+          hint: 'Stored for programs that expect it. All volumes are on this machine. An endpoint has one global volume and no other.',
         },
         { name: 'type', label: 'Type', value: 'STANDARD', options: TYPES },
       ]}
       act={async values => {
-        const body = { name: '', ...values } as Body<'POST /v2/network-volumes'>
-        await api('POST /v2/network-volumes', { body })
+        const { name = '', size } = values as Partial<Body<'POST /v2/network-volumes'>>
+        if (values.dataCenter === GLOBAL) {
+          await api('POST /v2/global-volumes', { body: { name, ...(size === undefined ? {} : { size }) } })
+        } else {
+          const body = { name: '', ...values } as Body<'POST /v2/network-volumes'>
+          await api('POST /v2/network-volumes', { body })
+        }
         onDone()
       }}
       onClose={onClose}
@@ -90,8 +120,9 @@ function NewVolume({ onClose, onDone }: { readonly onClose: () => void; readonly
   )
 }
 
-function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChange: () => void }) {
+function Detail({ of, onChange }: { readonly of: Volume; readonly onChange: () => void }) {
   const { id, name, size, dataCenter, type } = of
+  const isGlobal = dataCenter === undefined
   const usedBy = <UsedBy of={{ volume: id }} />
   const path = { id }
   const actions: readonly Action[] = [
@@ -101,13 +132,13 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
       action: 'Delete the volume and its files',
       typed: name,
       onConfirm: async () => {
-        await api('DELETE /v2/network-volumes/{id}', { path })
+        await api(isGlobal ? 'DELETE /v2/global-volumes/{id}' : 'DELETE /v2/network-volumes/{id}', { path })
         onChange()
       },
       children: (
         <>
           {usedBy}
-          <p>All files on it are deleted and cannot be restored. A volume that an endpoint uses cannot be deleted.</p>
+          <p>All files on it are deleted and cannot be restored. A volume in use cannot be deleted.</p>
         </>
       ),
     }),
@@ -123,7 +154,7 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
             { ...SIZE, value: size },
           ]}
           act={async (_, body) => {
-            await api('PATCH /v2/network-volumes/{id}', { path, body })
+            await api(isGlobal ? 'PATCH /v2/global-volumes/{id}' : 'PATCH /v2/network-volumes/{id}', { path, body })
             onChange()
           }}
           onClose={onClose}
@@ -136,8 +167,8 @@ function Detail({ of, onChange }: { readonly of: NetworkVolume; readonly onChang
       title={name}
       facts={[
         ['Size', `${count(size)} GB`],
-        ['Data center', dataCenter],
-        ['Type', TYPES.find(([one]) => one === type)?.[1]],
+        ['Data center', isGlobal ? 'none: it is global' : dataCenter],
+        ...(isGlobal ? [] : [['Type', TYPES.find(([one]) => one === type)?.[1]] as const]),
         ['Id', <code>{id}</code>],
       ]}
       actions={mayManage('write') ? actions : []}

@@ -23,6 +23,7 @@ const PodBody = z
     vcpus: z.number().nullable(),
     memoryGb: z.int().nullable(),
     networkVolumeId: z.string().nullable(),
+    networkVolumes: z.array(z.string()).openapi({ description: 'its volumes, global ones as well' }),
     createdAt: DateTime,
     startedAt: DateTime.nullable(),
     workerId: z.string().nullable().openapi({ description: 'null while it waits for a place' }),
@@ -112,6 +113,13 @@ export async function taskLogs(tasks: Tasks, owner: OwnerId, id: string): Promis
 }
 
 function podBody(task: Parameters<typeof shownTask>[0]): z.output<typeof PodBody> {
-  const { diskGb: disk, gpuCount: count, gpuType: type, volumeId: networkVolumeId, ...shown } = shownTask(task)
-  return { ...shown, disk, gpu: { count, type }, networkVolumeId }
+  const {
+    diskGb: disk,
+    gpuCount: count,
+    gpuType: type,
+    volumeId: networkVolumeId,
+    volumeIds,
+    ...shown
+  } = shownTask(task)
+  return { ...shown, disk, gpu: { count, type }, networkVolumeId, networkVolumes: [...volumeIds] }
 }
