@@ -1,5 +1,6 @@
 /** Pages that show what happens and what happened: events, the audit log, models with their downloads, tasks. */
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
 import { before, describe, test } from 'node:test'
 import { ModelHub } from '../support/model-hub.ts'
 import { patient } from '../support/patience.ts'
@@ -65,6 +66,15 @@ describe('what happens on a server, in the console', { skip: browserSkip, timeou
     await page.getByLabel('Time').selectOption('Last hour')
     await page.getByLabel('Operation').fill('createSecret')
     await table.getByText('createTemplate').waitFor({ state: 'detached' })
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Download' }).click(),
+    ])
+    const saved = readFileSync(await file.path(), 'utf8')
+      .trimEnd()
+      .split('\n')
+    assert.deepEqual([...new Set(saved.map(line => JSON.parse(line).operation))], ['createSecret'])
+    await page.getByText(`Saved ${saved.length} entries`).waitFor()
     await table.getByRole('row').filter({ hasText: 'done' }).filter({ hasText: 'createSecret' }).click()
     const entry = page.getByRole('dialog', { name: /createSecret/ })
     await entry.getByText('REST', { exact: false }).first().waitFor()

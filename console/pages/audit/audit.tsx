@@ -1,13 +1,14 @@
 /** The audit log: who changed what, and which secrets were used. For the operator. */
 import { useState } from 'preact/hooks'
 import { useAll } from '../../client/all.ts'
-import { api } from '../../client/api.ts'
-import type { AuditEntry } from '../../client/api-types.d.ts'
+import { api, errorSentence } from '../../client/api.ts'
+import type { AuditEntry, AuditPage } from '../../client/api-types.d.ts'
 import { mayOperate } from '../../client/session.ts'
 import { changeTopic } from '../../client/topics.ts'
-import { clockTime } from '../../format.ts'
+import { clockTime, plural } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Button, Empty, Loaded, PageHead, State, type Tone } from '../../parts/basic.tsx'
+import { download } from '../../parts/csv.ts'
 import { useGrowingList } from '../../parts/more.ts'
 import { QuerySelect, QueryText } from '../../parts/query-fields.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -17,6 +18,9 @@ import { serverNow } from '../../server-clock.ts'
 import { type Change, changedValues, SURFACES, valueText } from './audit-words.ts'
 
 const PAGE = 100
+/** Limits of a file: entries of one call, and calls. */
+const FILE_PAGE = 1_000
+const FILE_PAGES = 10
 const FILTERS = ['account', 'key', 'operation', 'object', 'surface'] as const
 /** Time spans up to now, in hours. */
 const SPANS = [
@@ -48,6 +52,7 @@ export function Audit() {
 
 function Log() {
   const [opened, setOpened] = useState<AuditEntry | null>(null)
+  const [isSaving, setSaving] = useState(false)
   const accounts = useAll('GET /v2/account/accounts', 'accounts', changeTopic(/account/i)).data ?? []
   const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i)).data ?? []
   const names: Names = {
@@ -56,24 +61,40 @@ function Log() {
   }
   const filter = Object.fromEntries(FILTERS.map(name => [name, query.value.get(name) ?? undefined]))
   const span = query.value.get('span')
+  const since = () => {
+    const hours = SPANS.some(([one]) => one === span) ? Number(span) : null
+    return hours === null ? {} : { since: new Date(serverNow() - hours * HOUR_MS).toISOString() }
+  }
+  const read = async (bounds: { since?: string; limit: number }, cursor: string | null, signal?: AbortSignal) => {
+    const surface = filter.surface as AuditEntry['surface'] | undefined
+    const page = { ...bounds, ...(cursor === null ? {} : { cursor }) }
+    return api('GET /v2/audit', { query: { ...filter, surface, ...page }, ...(signal && { signal }) })
+  }
   const entries = useGrowingList<AuditEntry>(
     `audit ${span} ${JSON.stringify(filter)}`,
     async (cursor, signal) => {
-      const hours = SPANS.some(([one]) => one === span) ? Number(span) : null
-      const since = hours === null ? {} : { since: new Date(serverNow() - hours * HOUR_MS).toISOString() }
-      const page = { limit: PAGE, ...since, ...(cursor === null ? {} : { cursor }) }
-      const surface = filter.surface as AuditEntry['surface'] | undefined
-      const answer = await api('GET /v2/audit', { query: { ...filter, surface, ...page }, signal })
-      return { rows: answer.entries, nextCursor: answer.pagination.nextCursor }
+      const { entries: rows, pagination } = await read({ ...since(), limit: PAGE }, cursor, signal)
+      return { rows, nextCursor: pagination.nextCursor }
     },
     ({ sequence }) => String(sequence),
     changeTopic(/./),
   )
+  const save = async () => {
+    setSaving(true)
+    const bounds = { ...since(), limit: FILE_PAGE }
+    await saveEntries(cursor => read(bounds, cursor)).catch((error: unknown) =>
+      announce(`Not saved: ${errorSentence(error)}`, 'problem'),
+    )
+    setSaving(false)
+  }
   const isFiltered = span !== null || FILTERS.some(name => filter[name] !== undefined)
   return (
     <>
       <PageHead title="Audit">
         <Button onPress={entries.reload}>Read again</Button>
+        <Button onPress={save} disabled={isSaving}>
+          {isSaving ? 'Reading…' : 'Download'}
+        </Button>
         <Button onPress={check}>Check the log</Button>
       </PageHead>
       <div class="tools">
@@ -124,6 +145,20 @@ function Log() {
       {opened === null ? null : <Detail of={opened} names={names} onClose={() => setOpened(null)} />}
     </>
   )
+}
+
+/** Saves the entries as JSON lines, the newest first, up to a limit. */
+async function saveEntries(read: (cursor: string | null) => Promise<AuditPage>): Promise<void> {
+  const lines: string[] = []
+  let cursor: string | null = null
+  for (let page = 0; page < FILE_PAGES && (page === 0 || cursor !== null); page += 1) {
+    const { entries, pagination }: AuditPage = await read(cursor)
+    lines.push(...entries.map(entry => `${JSON.stringify(entry)}\n`))
+    cursor = pagination.nextCursor
+  }
+  download(`audit-${new Date(serverNow()).toISOString().slice(0, 10)}.jsonl`, lines.join(''), 'application/x-ndjson')
+  const more = cursor === null ? '' : ': the newest. runyard audit --export writes the whole log'
+  announce(`Saved ${plural(lines.length, 'entry', 'entries')}${more}`)
 }
 
 /** Says whether each entry is bound to the one before. */
