@@ -227,6 +227,31 @@ export const recordCases: Cases = {
     assert.equal(await keys.remove(STRANGER, 'stranger' as KeyId), 'removed')
   },
 
+  'a key is put in the place of another one, which goes or changes, in one step': async ({ store: { keys } }) => {
+    const old = makeKey('old')
+    await keys.insert(old)
+    const renamed = { ...old, name: 'renamed', expiresAtMs: T0 + 9 }
+    const next = (n: string) => makeKey(n, { createdAtMs: T0 + Number(n) })
+    assert.equal(await keys.replace(next('1'), renamed, null), 'outdated')
+    assert.equal(await keys.find('1' as KeyId), null)
+    assert.equal(await keys.replace(next('1'), old, renamed), 'replaced')
+    assert.deepEqual([await keys.find('1' as KeyId), await keys.find(old.id)], [next('1'), renamed])
+    assert.equal(await keys.replace(next('2'), renamed, null), 'replaced')
+    assert.deepEqual([await keys.find('2' as KeyId), await keys.find(old.id)], [next('2'), null])
+    assert.equal(await keys.replace(next('3'), renamed, null), 'outdated')
+    // The last key of the operator may go where another one of its kind comes.
+    const all = { owner: DEFAULT_OWNER, scope: { type: 'all' } } as const
+    const [last, weak, lasting] = [
+      makeKey('last', all),
+      makeKey('weak', { ...all, expiresAtMs: T0 }),
+      makeKey('same', all),
+    ]
+    await keys.insert(last)
+    assert.equal(await keys.replace(weak, last, null), 'last_key')
+    assert.equal(await keys.find(weak.id), null)
+    assert.equal(await keys.replace(lasting, last, null), 'replaced')
+  },
+
   'an endpoint has one key, which no list shows and which goes with it': async ({ store: { keys, endpoints } }) => {
     const key = makeKey('1', { kind: 'endpoint', endpointId: E1 })
     assert.equal(await keys.ofEndpoint(E1), null)

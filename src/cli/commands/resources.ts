@@ -71,8 +71,10 @@ export function addResources(program: Command): void {
 function addReading(group: Command, resource: Resource): void {
   const { name, one, path, columns } = resource
   withConnection(group.command('list').alias('ls').description(`list all ${name}`)).action(
-    async (options: ConnectionOptions) =>
-      printList(options, (await resource.list(options)) as unknown as TableRow[], columns, name),
+    async (options: ConnectionOptions) => {
+      printList(options, (await resource.list(options)) as unknown as TableRow[], columns, name)
+      if (name === 'volumes') await noteGlobalVolumes(options)
+    },
   )
   addVerb(group, 'get', resource)
     .description(`show one ${one}`)
@@ -82,6 +84,15 @@ function addReading(group: Command, resource: Resource): void {
         await withName(options, resource, id, known => ask(options, `${path}/${encodeURIComponent(known)}`)),
       ),
     )
+}
+
+/** Says on standard error that there are volumes in the other list. */
+async function noteGlobalVolumes(options: ConnectionOptions): Promise<void> {
+  if (wantsJson(options)) return
+  const { length } = await KINDS['global-volumes'].list(options)
+  if (length === 0) return
+  const found = length === 1 ? 'there is 1 global volume' : `there are ${length} global volumes`
+  printText(`${found}: ${KINDS['global-volumes'].listing}\n`, process.stderr)
 }
 
 /** A verb on one resource, by its id or name. */
@@ -245,6 +256,19 @@ function addKeyVerbs(group: Command, resource: Resource): void {
       })
   set('disable', { disabled: true }, 'refuse a key until it is enabled again')
   set('enable', { disabled: false }, 'take a disabled key again')
+  addVerb(group, 'rotate', resource)
+    .description('give a new key with the rights, limits and expiry of another one, and show it')
+    .option('--overlap <time>', 'time for which the old key goes on, such as 0s, 1h or 7d', '1d')
+    .action(async (id: string, options: ConnectionOptions & { readonly overlap: string }) => {
+      const { overlap } = options
+      const overlapMs = timeSpanMs(overlap)
+      if (overlapMs === null)
+        throw new CliError(`--overlap takes a time such as 0s, 1h or 7d, not '${overlap}'`, EXIT.usage)
+      const body = { overlapSeconds: overlapMs / 1_000 }
+      const rotate = (known: string) =>
+        ask(options, `${path}/${encodeURIComponent(known)}/rotate`, { method: 'POST', body })
+      await print(options, await withName(options, resource, id, rotate))
+    })
   const verb = { word: 'revoke', description: 'delete a key, which is refused at once', done: 'revoked' }
   addDeletion(group, resource, verb)
 }

@@ -196,6 +196,17 @@ export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   return problems
 }
 
+/** A scope without the endpoints and network volumes of these ids, which a new key cannot name. */
+export function scopeWithout(scope: KeyScope, gone: ReadonlySet<EndpointId | VolumeId>): KeyScope {
+  if (scope.type !== 'restricted') return scope
+  const { jobs, files } = scope
+  const kept = <Levels extends AccessLevel | Readonly<Record<string, AccessLevel>>>(levels: Levels): Levels =>
+    typeof levels === 'string'
+      ? levels
+      : (Object.fromEntries(Object.entries(levels).filter(([id]) => !gone.has(id as EndpointId))) as Levels)
+  return { ...scope, jobs: kept(jobs), ...(files !== undefined && { files: kept(files) }) }
+}
+
 /** True if the other scope has every right of this one. */
 export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (other.type === 'all') return true

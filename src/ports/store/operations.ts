@@ -283,6 +283,7 @@ export const OPERATIONS = {
     ofEndpoint: READ,
     listOfEndpoints: READ,
     update: WRITE,
+    replace: WRITE,
     used: WRITE,
     findByHash: READ,
     find: READ,

@@ -2,6 +2,7 @@ import {
   type ApiKey,
   type Caller,
   endpointScope,
+  isValidAt,
   isWithin,
   type KeyRecord,
   type KeyScope,
@@ -9,10 +10,12 @@ import {
   scopeEndpoints,
   scopeProblems,
   scopeVolumes,
+  scopeWithout,
 } from '../../core/accounts/permission.ts'
+import { replacedName, rotationEndMs } from '../../core/accounts/rotation.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, invalidFields, notFound } from '../../core/errors.ts'
-import { type FieldProblem, fieldProblem, nameProblems } from '../../core/field-problem.ts'
+import { fieldProblem, nameProblems } from '../../core/field-problem.ts'
 import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import { isLimitedAsMuch, type KeyLimits } from '../../core/key-limits.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
@@ -72,17 +75,57 @@ export class Keys {
    *   unknown account, `conflict` when the account has too many keys
    */
   async create(caller: Caller, input: KeyInput): Promise<NewKey> {
-    const { store, clock, random, vault, emit } = this.#ports
     const owner = input.account ?? caller.owner
     if (owner !== caller.owner) await this.#requireAccount(caller, owner)
+    const { key, stored } = await this.#newOfUser(caller, owner, input)
+    await this.#requireRoom(owner)
+    await this.#ports.store.keys.insert(stored)
+    return this.#made(caller, key, stored)
+  }
+
+  /**
+   * Gives a new key in the place of another one: with its name, rights, limits, accounting and expiry, but without the
+   * endpoints and volumes that are gone. The previous key is renamed and expires after a time, never later than it
+   * would have, or is revoked as by {@link remove}.
+   * @param overlapMs time for which the previous key goes on; 0 revokes it
+   * @throws AppError as {@link create} and {@link update}; `conflict` for a key that is disabled or has expired, and
+   *   for the key of an endpoint
+   */
+  async rotate(caller: Caller, id: KeyId, overlapMs: number): Promise<NewKey> {
+    return retryOnConflict(`key ${id}`, async () => {
+      const previous = await this.#find(caller, id)
+      const { owner, name, exempt, limits, expiresAtMs } = previous
+      if (previous.kind === 'endpoint') throw new AppError('conflict', 'the key of an endpoint is rotated with it')
+      this.#requireOver(caller, previous)
+      const nowMs = this.#ports.clock.now()
+      if (!isValidAt(previous, nowMs)) {
+        throw new AppError('conflict', 'this key is disabled or has expired; create another one')
+      }
+      const scope = scopeWithout(previous.scope, new Set(await this.#unknownIds(owner, previous.scope)))
+      const accounting = previous.accounting === true || caller.accounting === true
+      const input = { name, scope, exempt, expiresAtMs, accounting, ...(limits && { limits }) }
+      const { key, stored } = await this.#newOfUser(caller, owner, input)
+      const endsAtMs = rotationEndMs(expiresAtMs, nowMs + overlapMs)
+      const after = overlapMs === 0 ? null : { ...previous, name: replacedName(name), expiresAtMs: endsAtMs }
+      if (after !== null) await this.#requireRoom(owner)
+      const outcome = await this.#ports.store.keys.replace(stored, previous, after)
+      if (outcome === 'last_key') throw lastKey()
+      if (outcome === 'outdated') return null
+      this.#access.changed(previous)
+      this.#ports.emit(after === null ? 'key.revoked' : 'key.changed', { keyId: id, owner, by: caller.keyId })
+      return this.#made(caller, key, stored)
+    })
+  }
+
+  /** A key that the caller may create, which is not stored yet. */
+  async #newOfUser(caller: Caller, owner: OwnerId, input: KeyInput): Promise<{ key: string; stored: ApiKey }> {
+    const { clock, random, vault } = this.#ports
     const { name, scope, expiresAtMs = null, exempt = false } = input
     const limits = { ...caller.limits, ...input.limits }
     const { accounting = caller.accounting === true } = input
     await this.#check(caller, owner, { name, scope, expiresAtMs, exempt, limits, accounting })
-    const enough = await store.keys.list(owner, { after: null, limit: MAX_KEYS })
-    if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
     const key = this.#newText()
-    const record: ApiKey = {
+    const stored: ApiKey = {
       id: random.uuid() as KeyId,
       owner,
       kind: 'user',
@@ -99,9 +142,18 @@ export class Keys {
       ...(Object.keys(limits).length > 0 && { limits }),
       ...(accounting && { accounting }),
     }
-    await store.keys.insert(record)
-    emit('key.created', { keyId: record.id, owner, by: caller.keyId })
-    return { key, s3Secret: s3Secret(vault, record), record: shown(record) }
+    return { key, stored }
+  }
+
+  #made(caller: Caller, key: string, stored: ApiKey): NewKey {
+    const { vault, emit } = this.#ports
+    emit('key.created', { keyId: stored.id, owner: stored.owner, by: caller.keyId })
+    return { key, s3Secret: s3Secret(vault, stored), record: shown(stored) }
+  }
+
+  async #requireRoom(owner: OwnerId): Promise<void> {
+    const enough = await this.#ports.store.keys.list(owner, { after: null, limit: MAX_KEYS })
+    if (enough.length === MAX_KEYS) throw new AppError('conflict', `an account can have at most ${MAX_KEYS} keys`)
   }
 
   /**
@@ -266,8 +318,13 @@ export class Keys {
       problems.push(fieldProblem('expiresAtMs', 'must be in the future'))
     }
     if (scope !== undefined) {
-      const unknown = [...(await this.#unknownEndpoints(owner, scope)), ...(await this.#unknownVolumes(owner, scope))]
-      problems.push(...scopeProblems(owner, scope), ...unknown)
+      const [endpoints, volumes] = [
+        await this.#unknownEndpoints(owner, scope),
+        await this.#unknownVolumes(owner, scope),
+      ]
+      problems.push(...scopeProblems(owner, scope))
+      problems.push(...endpoints.map(id => fieldProblem('scope', 'not found', `endpoint ${id}`)))
+      problems.push(...volumes.map(id => fieldProblem('scope', 'not found', `network volume ${id}`)))
     }
     if (problems.length > 0) throw invalidFields(problems)
     if (scope !== undefined && !isWithin(scope, caller.scope)) {
@@ -285,18 +342,22 @@ export class Keys {
     if (expiresAtMs !== undefined) requireNoLonger(caller, expiresAtMs)
   }
 
-  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
+  async #unknownIds(owner: OwnerId, scope: KeyScope): Promise<(EndpointId | VolumeId)[]> {
+    return [...(await this.#unknownEndpoints(owner, scope)), ...(await this.#unknownVolumes(owner, scope))]
+  }
+
+  async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<EndpointId[]> {
     const ids = scopeEndpoints(scope)
     if (ids.length === 0) return []
     const endpoints = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
-    return ids.filter(id => !endpoints.has(id)).map(id => fieldProblem('scope', 'not found', `endpoint ${id}`))
+    return ids.filter(id => !endpoints.has(id))
   }
 
-  async #unknownVolumes(owner: OwnerId, scope: KeyScope): Promise<FieldProblem[]> {
+  async #unknownVolumes(owner: OwnerId, scope: KeyScope): Promise<VolumeId[]> {
     const ids = scopeVolumes(scope)
     if (ids.length === 0) return []
     const volumes = new Set<VolumeId>((await this.#ports.store.volumes.list(owner)).map(({ id }) => id))
-    return ids.filter(id => !volumes.has(id)).map(id => fieldProblem('scope', 'not found', `network volume ${id}`))
+    return ids.filter(id => !volumes.has(id))
   }
 
   #requireOver(caller: Caller, key: ApiKey): void {

@@ -80,6 +80,72 @@ test('a key with an end gives nobody rights that go on after it', async t => {
   assert.deepEqual((await keys.update(ending, lasting.record.id, { scope: narrow })).scope, narrow)
 })
 
+test('a key is rotated in one operation with all that it may do, and the old one goes on for the overlap', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint()
+  const gone = await rig.endpoint()
+  const scope = { type: 'restricted', management: 'read', jobs: { [endpoint]: 'write', [gone]: 'read' } }
+  const limits = { requestsPerMinute: 7, tokensPerMinute: null, tokensPerDay: 900 }
+  const expiresAt = new Date(rig.clock.now() + 40 * 86_400_000).toISOString()
+  const given = { name: 'ci', scope, limits, accounting: true, expiresAt, exempt: true }
+  const old = (await rig.ask('POST', '/v2/account/keys', { body: given })).json
+  assert.equal((await rig.ask('DELETE', `/v2/serverless/${gone}`)).status, 204)
+  const rotate = (id: string, overlapSeconds: number, key = KEY) =>
+    rig.ask('POST', `/v2/account/keys/${id}/rotate`, { key, body: { overlapSeconds } })
+  const { status, json: next } = await rotate(old.id, 3_600)
+  assert.equal(status, 201)
+  const keptScope = { ...scope, jobs: { [endpoint]: 'write' } }
+  const of = ({ name, scope: has, limits: within, accounting, expiresAt: ends, exempt }: Record<string, unknown>) => ({
+    name,
+    scope: has,
+    limits: within,
+    accounting,
+    expiresAt: ends,
+    exempt,
+  })
+  assert.deepEqual(of(next), { ...given, scope: keptScope })
+  assert.deepEqual([await statusOf(rig, old.key, endpoint), await statusOf(rig, next.key, endpoint)], [200, 200])
+  const { entries } = (await rig.ask('GET', '/v2/audit?limit=1000')).json
+  const made = entries.filter(
+    ({ operation, outcome }: Record<string, string>) => /Key$/.test(operation!) && outcome === 'done',
+  )
+  assert.deepEqual(
+    made.map(({ operation, object }: { operation: string; object: { id: string } }) => [operation, object.id]),
+    [
+      ['rotateKey', old.id],
+      ['createKey', old.id],
+    ],
+  )
+  const { name, expiresAt: ends } = (await rig.ask('GET', `/v2/account/keys/${old.id}`)).json
+  assert.deepEqual([name, Date.parse(ends) - rig.clock.now()], ['ci (replaced)', 3_600_000])
+  const last = await rotate(next.id, 0)
+  assert.deepEqual([await statusOf(rig, next.key, endpoint), await statusOf(rig, last.json.key, endpoint)], [401, 200])
+  assert.equal((await rotate(next.id, 0)).status, 404)
+  assert.equal((await rotate(last.json.id, -1)).status, 400)
+  await rig.ask('PATCH', `/v2/account/keys/${last.json.id}`, { body: { disabled: true } })
+  assert.equal((await rotate(last.json.id, 0)).status, 409)
+})
+
+test('nobody rotates a key that may do more, lives longer or has higher limits than their own', async t => {
+  const rig = await openRig(t)
+  const { keys } = servicesOf(rig)
+  const main = await callerWith(rig)
+  await rig.addKey('rpa_manager', { scope: MANAGER, expiresAtMs: rig.clock.now() + 60_000 })
+  const manager = await callerWith(rig, 'rpa_manager')
+  const lasting = await keys.create(main, { name: 'lasting', scope: MANAGER })
+  const wide = await keys.create(main, { name: 'wide', scope: READ_ONLY, expiresAtMs: rig.clock.now() + 1 })
+  const exempt = await keys.create(main, { name: 'x', scope: MANAGER, exempt: true, expiresAtMs: rig.clock.now() + 1 })
+  for (const { record } of [lasting, wide, exempt]) {
+    await assert.rejects(keys.rotate(manager, record.id, 0), { code: 'forbidden' }, record.name)
+    assert.deepEqual(await keys.find(main, record.id), record)
+  }
+  assert.equal((await keys.list(main)).length, 5)
+  const server = (await rig.store.keys.findByHash(rig.vault.hash(KEY)))!
+  await assert.rejects(keys.rotate(main, server.id, 0), { code: 'conflict' })
+  const stranger = await callerWith(rig, await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId }))
+  await assert.rejects(keys.rotate(stranger, lasting.record.id, 0), { code: 'not_found' })
+})
+
 test('a key for metrics is made by REST, for the account of the operator alone', async t => {
   const rig = await openRig(t)
   const scope = { type: 'restricted', management: 'none', jobs: 'none', metrics: 'read' }

@@ -179,6 +179,7 @@ async function accounts({ call }: { call: Player['call'] }): Promise<void> {
   const key = await call('createKey', { body: { name: 'the app', scope } })
   await call('listKeys')
   await call('getKey', { params: { id: key.id } })
+  await call('rotateKey', { params: { id: key.id }, body: { overlapSeconds: 3_600 } })
   await call('updateKey', { params: { id: key.id }, body: { disabled: true } })
   await call('deleteKey', { params: { id: key.id } })
   await call('updateSshKeys', { body: { keys: ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5 me@laptop'] } })

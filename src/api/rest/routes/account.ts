@@ -11,7 +11,7 @@ import {
 import type { GivenLimits } from '../../../core/accounts/quotas.ts'
 import type { KeyId, OwnerId } from '../../../core/ids.ts'
 import { KEY_LIMIT_NAMES, type KeyLimitName, type KeyLimits } from '../../../core/key-limits.ts'
-import type { KeyChanges } from '../../../services/accounts/keys.ts'
+import type { KeyChanges, NewKey } from '../../../services/accounts/keys.ts'
 import type { QuotaUse } from '../../../services/accounts/quotas.ts'
 import { s3Url } from '../../addresses.ts'
 import type { ApiParts } from '../../parts.ts'
@@ -28,6 +28,7 @@ import {
   KeyBody,
   KeyList,
   LoginBody,
+  RotateKey,
   SshKeys,
   UpdateAccount,
   UpdateKey,
@@ -44,6 +45,10 @@ export function accountRoutes(parts: ApiParts): RestRoute[] {
 
 function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
   const one = '/v2/account/keys/{id}'
+  const newKeyBody = ({ record, key, s3Secret }: NewKey) => {
+    const pair = { endpointUrl: s3Url(addresses), accessKeyId: record.id, secretAccessKey: s3Secret }
+    return { ...keyBody(record), key, s3: hasFiles(record.scope) ? pair : null }
+  }
   return [
     route(
       {
@@ -71,7 +76,7 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
       },
       async ({ caller, body }) => {
         const { name, exempt = false, account } = body
-        const { record, key, s3Secret } = await keys.create(caller, {
+        const made = await keys.create(caller, {
           name,
           exempt,
           scope: scopeFromBody(body.scope),
@@ -80,10 +85,24 @@ function keyRoutes({ keys, addresses }: ApiParts): RestRoute[] {
           ...(body.accounting === undefined ? {} : { accounting: body.accounting }),
           ...(account === undefined ? {} : { account: account as OwnerId }),
         })
-        const { id, scope } = record
-        const pair = { endpointUrl: s3Url(addresses), accessKeyId: id, secretAccessKey: s3Secret }
-        return { ...keyBody(record), key, s3: hasFiles(scope) ? pair : null }
+        return newKeyBody(made)
       },
+    ),
+    route(
+      {
+        method: 'post',
+        path: `${one}/rotate`,
+        operationId: 'rotateKey',
+        tag: TAG,
+        level: 'write',
+        summary: 'Gives a new key with the rights, limits and expiry of another one, which goes on for a while',
+        params: IdParam,
+        body: { name: 'RotateApiKeyRequest', shape: RotateKey },
+        success: { status: 201, schema: CreatedKeyBody },
+        problems: [400, 404, 409],
+      },
+      async ({ caller, params, body }) =>
+        newKeyBody(await keys.rotate(caller, params.id as KeyId, body.overlapSeconds * 1_000)),
     ),
     route(
       {

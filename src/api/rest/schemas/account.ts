@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
 import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MAX_LIMIT } from '../../../core/accounts/quotas.ts'
+import { MAX_OVERLAP_MS } from '../../../core/accounts/rotation.ts'
 import { GLOBAL_VOLUME_GB } from '../../../core/endpoints/volume.ts'
 import { DATA_CENTERS } from '../../../core/hardware/catalog-types.ts'
 import { MAX_KEY_LIMIT } from '../../../core/key-limits.ts'
@@ -214,6 +215,17 @@ export const UpdateKey = {
   disabled: z.boolean().optional(),
   limits: KeyLimitsInput.optional(),
   accounting: z.boolean().optional(),
+}
+
+/** Body that replaces a key by a new one. */
+export const RotateKey = {
+  overlapSeconds: z
+    .number()
+    .int()
+    .min(0)
+    .max(MAX_OVERLAP_MS / 1_000)
+    .default(86_400)
+    .openapi({ description: 'time for which the previous key goes on; 0 revokes it at once' }),
 }
 
 const Limit = z.number().int().min(0).max(MAX_LIMIT).nullable()

@@ -2,7 +2,7 @@ import { type ApiKey, isLastingOperatorKey } from '../../../core/accounts/permis
 import type { WindowCount } from '../../../core/accounts/rate-limit.ts'
 import { DEFAULT_OWNER, type EndpointId, type KeyId, type OwnerId } from '../../../core/ids.ts'
 import type { Slice } from '../../../core/pages.ts'
-import type { EndpointKey, KeyStore } from '../../../ports/store/store.ts'
+import type { EndpointKey, KeyStore } from '../../../ports/store/key-store.ts'
 import * as sql from '../../tables/keys.ts'
 import { changedKeyParams, type KeyRow, keyFromRow, keyParams } from '../../tables/keys.ts'
 import { deleteSessionsOfKey } from '../../tables/sessions.ts'
@@ -44,6 +44,22 @@ export const keys = {
     if (row === null || !isSameKey(keyFromRow(row), previous)) return 'outdated'
     if (isLast) return 'last_key'
     return (yield* query(sql.updateKey, changedKeyParams(key))).length > 0 ? 'changed' : 'outdated'
+  }),
+
+  replace: write(function* (
+    key: ApiKey,
+    previous: ApiKey,
+    after: ApiKey | null,
+  ): Steps<'replaced' | 'outdated' | 'last_key'> {
+    const isLast = isLastingOperatorKey(previous) && !isLastingOperatorKey(key) && (yield* isLastKey(previous))
+    yield* lock(sql.lockKey, [previous.id])
+    const row = yield* queryOne<KeyRow>(sql.findKey, [previous.id])
+    if (row === null || !isSameKey(keyFromRow(row), previous)) return 'outdated'
+    if (isLast && (after === null || !isLastingOperatorKey(after))) return 'last_key'
+    yield* perform(sql.insertKey, [...keyParams(key), null])
+    if (after === null) yield* query(sql.deleteKey, [previous.owner, previous.id])
+    else yield* query(sql.updateKey, changedKeyParams(after))
+    return 'replaced'
   }),
 
   used: write(function* (id: KeyId, nowMs: number): Steps<void> {
