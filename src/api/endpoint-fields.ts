@@ -62,6 +62,7 @@ export const ENDPOINT_MEMBERS = {
   scaler: { rest: { name: 'scaling' }, v1: null, graphql: null },
   compute: { rest: null, v1: null, graphql: null },
   runsOnce: { rest: null, v1: null, graphql: null },
+  starters: { rest: null, v1: null, graphql: null },
   pausedFrom: { rest: null, v1: null, graphql: null },
   workersPfbTarget: { rest: null, v1: null, graphql: graphql('workersPFBTarget', 'Int') },
   executionTimeoutMs: {

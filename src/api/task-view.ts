@@ -26,6 +26,8 @@ export interface ShownTask {
   readonly createdAt: string
   readonly startedAt: string | null
   readonly workerId: string | null
+  /** The endpoint or task whose function started it; null for none. */
+  readonly startedBy: string | null
 }
 
 /** A task with its short id. */
@@ -50,6 +52,7 @@ export function shownTask({ endpoint, template, worker }: Task): ShownTask {
     createdAt: new Date(endpoint.createdAtMs).toISOString(),
     startedAt: worker?.startedAtMs == null ? null : new Date(worker.startedAtMs).toISOString(),
     workerId: worker?.id ?? null,
+    startedBy: endpoint.starters.at(-1) ?? null,
   }
 }
 

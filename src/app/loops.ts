@@ -4,6 +4,7 @@ import { BackupScheduler } from '../control/backup-scheduler.ts'
 import { Freezer } from '../control/freezer.ts'
 import { HealthChecker } from '../control/health-checker.ts'
 import { Loop, type Step } from '../control/loop.ts'
+import { OrphanEnder } from '../control/orphan-ender.ts'
 import { Placer } from '../control/placer.ts'
 import { Reaper } from '../control/reaper.ts'
 import { Remover } from '../control/remover.ts'
@@ -82,6 +83,7 @@ export class Loops {
     const reaper = new Reaper(ports, { fleet, workerFreezer, running, watchdog, upkeep })
     const sweeper = new Sweeper(ports, jobs, batches)
     const remover = new Remover(ports, jobs)
+    const orphanEnder = new OrphanEnder(ports, services.tasks)
     const dispatcher = new WebhookDispatcher(ports, webhooks, this.#dispatching.wake)
     const backups = backupFolder === undefined ? null : new BackupScheduler(ports, inAuditLog(backupFolder, audit))
     const alerting = new Loop('alerts', ports)
@@ -98,7 +100,7 @@ export class Loops {
       ],
       [this.#reaping, nowMs => reaper.step(nowMs)],
       [this.#sweeping, nowMs => sweeper.step(nowMs)],
-      [removing, () => remover.step()],
+      [removing, async nowMs => earliest([await orphanEnder.step(nowMs), await remover.step()])],
       [this.#dispatching, nowMs => dispatcher.step(nowMs)],
       [alerting, nowMs => this.#alertKeeper.step(nowMs)],
     ]

@@ -161,6 +161,28 @@ export const endpointCases: Cases = {
       assert.deepEqual(await endpoints.endedTasks(T0 + 11, 10), ['t1'])
     },
 
+  'tasks of workers are counted below the first starter, and found once what started them is removed': async ({
+    store: { endpoints },
+  }) => {
+    const workers = { runsOnce: true, workersMin: 1, workersMax: 1 } as const
+    const start = (id: string, starters: string[], more: object = {}) =>
+      endpoints.insert(makeEndpoint(id, { ...workers, starters: starters as EndpointId[], ...more }))
+    await start('t0', [])
+    await start('t1', [E1])
+    await start('t2', [E1, 't1'])
+    await start('t3', [E1], { workersMin: 0, workersMax: 0 })
+    await start('t4', ['t0'])
+    assert.deepEqual((await endpoints.find('t2' as EndpointId))?.starters, [E1, 't1'])
+    const running = (root: string) => endpoints.startedTasks(root as EndpointId)
+    assert.deepEqual([await running(E1), await running('t0'), await running('t1')], [2, 1, 0])
+    assert.deepEqual(await endpoints.orphanedTasks(10), [])
+    await endpoints.remove('t1' as EndpointId, T0)
+    assert.deepEqual(await endpoints.orphanedTasks(10), ['t2'])
+    await endpoints.remove(E1, T0)
+    assert.deepEqual(await endpoints.orphanedTasks(10), ['t2', 't3'])
+    assert.deepEqual(await endpoints.orphanedTasks(1), ['t2'])
+  },
+
   'a list has of each endpoint what its snapshot has, with the exit of the worker that ended last': async world => {
     const { store } = world
     await store.templates.insert(makeTemplate('t2', { image: 'other:2' }))

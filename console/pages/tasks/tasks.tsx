@@ -95,7 +95,7 @@ interface Explained {
 }
 
 function Detail({ of, onChange }: { readonly of: Pod; readonly onChange: () => void }) {
-  const { id, name, status, image, args, env, networkVolumeId, createdAt, startedAt, workerId } = of
+  const { id, name, status, image, args, env, networkVolumeId, createdAt, startedAt, workerId, startedBy } = of
   const hasEnded = status === 'EXITED'
   const action = hasEnded ? 'Forget the task' : 'End the task'
   const actions: readonly Action[] = [
@@ -127,6 +127,7 @@ function Detail({ of, onChange }: { readonly of: Pod; readonly onChange: () => v
         ...(hasEnded ? [] : [['Now', <Reason id={id} />] as const]),
         ['Created', <Ago at={createdAt} suffix=" ago" />],
         ['Started', startedAt === null ? 'not yet' : <Ago at={startedAt} suffix=" ago" />],
+        ['Started by', startedBy === null ? 'a key of the account' : <code>{startedBy}</code>],
         ['Runs on', hardware(of)],
         ['Image', <code>{image}</code>],
         ...(args === '' ? [] : [['Command', <code>{args}</code>] as const]),

@@ -2,6 +2,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { AuditObject } from '../../core/audit/entry.ts'
 import { findObjectKind } from '../../core/audit/object-kind.ts'
 import { AppError } from '../../core/errors.ts'
+import { isAppWorker } from '../../services/accounts/app-worker-keys.ts'
 import { audited, changedBy, type ReportSave } from '../audited.ts'
 import type { ApiParts } from '../parts.ts'
 import type { SurfaceEnv } from '../surface.ts'
@@ -19,10 +20,12 @@ export interface GraphqlContext {
 /**
  * Wraps a resolver so that it gets the caller, who may write.
  * @param reports `reports`: the resolver reports the endpoint or template that it saves
+ * @param forApps `for apps`: workers of apps may call it, too, and `run` decides what they may do
  */
 export type Writing = <Arguments, Result>(
   run: (caller: Caller, args: Arguments, report: ReportSave) => Promise<Result>,
-  reports?: 'reports',
+  reports?: 'reports' | null,
+  forApps?: 'for apps',
 ) => (_: unknown, args: Arguments, context: GraphqlContext, info: { readonly fieldName: string }) => Promise<Result>
 
 /**
@@ -32,10 +35,10 @@ export type Writing = <Arguments, Result>(
 export function writingFor(parts: ApiParts): Writing {
   const { emit } = parts.ports
   const { access } = parts
-  return (run, reports) =>
+  return (run, reports, forApps) =>
     async (_, args, { caller, env }, { fieldName: operation }) => {
       if (caller === null) throw new AppError('unauthorized', 'an API key is needed to change anything')
-      access.requireManagement(caller, 'write')
+      if (forApps === undefined || !isAppWorker(caller)) access.requireManagement(caller, 'write')
       const kind = findObjectKind(operation)
       const named = (result: unknown): AuditObject | null => {
         const id = auditedObject(result, args) ?? (kind === 'account' ? caller.owner : null)
@@ -44,7 +47,7 @@ export function writingFor(parts: ApiParts): Writing {
       const entry = { surface: 'graphql', operation, caller, env, object: named(null) } as const
       const result = await audited(parts, entry, report => run(caller, args, report), {
         objectFromResult: named,
-        reports: reports !== undefined,
+        reports: reports === 'reports',
       })
       const object = auditedObject(result, args)
       emit('change.made', { surface: 'graphql', operation, object, ...changedBy(caller, env) })

@@ -16,7 +16,7 @@ export function podRoutes({ tasks }: ApiParts): RestRoute[] {
       (await tasks.list(caller.owner)).items.map(podView),
     ),
     route({ ...read, ...one, operationId: 'v1 get /pods/{id}' }, async ({ caller, params }) =>
-      podView(await tasks.find(caller.owner, params.id)),
+      podView(await tasks.find(caller, params.id)),
     ),
     route(
       {
@@ -27,7 +27,7 @@ export function podRoutes({ tasks }: ApiParts): RestRoute[] {
         operationId: 'v1 delete /pods/{id}',
         success: { status: 204, schema: null },
       },
-      async ({ caller, params }) => tasks.end(caller.owner, params.id),
+      async ({ caller, params }) => tasks.end(caller, params.id),
     ),
   ]
 }

@@ -44,9 +44,7 @@ export function workerLogRoutes({ logs, tasks, stopping }: ApiParts): RestRoute[
         success: EVENT_STREAM,
       },
       async ({ caller, params, query, request, held }) => {
-        const worker = await taskLogs(tasks, caller.owner, params.id).catch(() =>
-          logs.findOwnWorker(caller.owner, params.id),
-        )
+        const worker = await taskLogs(tasks, caller, params.id).catch(() => logs.findOwnWorker(caller.owner, params.id))
         const isFollowed = query.stream === 'true'
         if (request.method === 'HEAD') {
           return new Response(null, isFollowed ? { headers: EVENT_STREAM_HEADERS } : {})

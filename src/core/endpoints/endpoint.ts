@@ -129,6 +129,8 @@ export const ENDPOINT_FIELDS = {
   flashEnvironmentId: immediate<string | null>(null),
   /** True for a task: one worker, which runs once, and is no endpoint for clients; see task.ts. */
   runsOnce: immediate<boolean>(false),
+  /** Of a task that a worker started: the endpoints and tasks from the first one to that of the worker. */
+  starters: immediate<readonly EndpointId[]>([]),
   /** The numbers of workers before a pause; see pause.ts. Set by the server alone. */
   pausedFrom: immediate<WorkerRange | null>(null),
   /** Variables of this endpoint alone; they win over the template's. A release lists each variable. */

@@ -135,6 +135,8 @@ export const OPERATIONS = {
     named: SEALED_READ,
     listed: READ,
     endedTasks: READ,
+    startedTasks: READ,
+    orphanedTasks: READ,
     ids: READ,
     active: READ,
     loads: READ,

@@ -404,6 +404,10 @@ export interface EndpointStore {
   listed(owner: OwnerId, slice: Slice, kind?: ListedKind): Promise<ListedEndpoint[]>
   /** Tasks of all owners whose worker ended before an instant, at most `limit`. */
   endedTasks(beforeMs: number, limit: number): Promise<EndpointId[]>
+  /** Number of tasks that have not ended and whose first starter is this endpoint or task. */
+  startedTasks(root: EndpointId): Promise<number>
+  /** Tasks of all owners that a worker started whose endpoint or task was removed, at most `limit`. */
+  orphanedTasks(limit: number): Promise<EndpointId[]>
   /**
    * Number of its jobs that wait for a worker, number of workers that may take them, and the state of one that asks.
    * @param coming number of further jobs that are being inserted and count as jobs that wait

@@ -78,6 +78,12 @@ export class AppWorkerKeys {
     const { apps, endpoints, templates } = store
     const own = await templates.find(endpoint.owner, endpoint.templateId)
     if (own === null || !givesWorkerKey(own.image, savedEnv(endpoint, own))) return null
+    const [root] = endpoint.starters
+    if (root !== undefined) {
+      // Whatever its own variables say, it belongs to the app of the function that started the first task.
+      const first = await endpoints.find(root)
+      return (first === null ? null : await this.#endpointsOf(first, isOnMachine)) ?? [endpoint.id]
+    }
     const app = devApp(savedEnv(endpoint, own))
     const { flashEnvironmentId } = endpoint
     if (app === null && flashEnvironmentId === null) return [endpoint.id]

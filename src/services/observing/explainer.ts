@@ -91,7 +91,8 @@ export class Explainer {
     const kept = await this.#parts.suspender.keptMemory(snapshot.endpoint)
     const suspendNotes = kept === null ? [] : [plainNote(kept)]
     const cardNotes = [...(await this.#cardNotes.ofShares(snapshot)), ...(await this.#programNotes(snapshot, viewer))]
-    const notes = [...explanation.notes, ...suspendNotes, ...cardNotes, ...this.#clockNotes()]
+    const starterNotes = await this.#starterNotes(snapshot.endpoint)
+    const notes = [...explanation.notes, ...starterNotes, ...suspendNotes, ...cardNotes, ...this.#clockNotes()]
     return this.#overStore({ ...explanation, notes })
   }
 
@@ -132,6 +133,16 @@ export class Explainer {
       explanation: await this.of(snapshot, viewer),
     }))
     return { items, nextCursor: page.nextCursor }
+  }
+
+  /** A task that a function started says whose. */
+  async #starterNotes({ starters }: Endpoint): Promise<Note[]> {
+    const id = starters.at(-1)
+    const starter = id === undefined ? null : await this.#ports.store.endpoints.find(id)
+    if (starter === null) return []
+    return [
+      plainNote(`started by a function of ${starter.runsOnce ? 'task' : 'endpoint'} ${starter.name} (${starter.id})`),
+    ]
   }
 
   /** Programs of the machine are named to its operator. */

@@ -18,7 +18,7 @@ import type { SqlValue } from './statement.ts'
 
 /** The columns of an endpoint; see endpoints.ts. */
 export const ENDPOINT_COLUMNS =
-  'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config, runs_once'
+  'id, owner, name, template_id, version, workers_min, workers_max, created_at_ms, config, runs_once, started_by, task_root'
 
 /** $1 endpoint, $2 owner. References to an endpoint are to this row; no row when the id is taken. */
 export const insertEndpointId = `
@@ -29,7 +29,7 @@ export const findEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1'
 
 /** A new endpoint. */
 export const insertEndpoint = `
-  INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`
+  INSERT INTO endpoints (${ENDPOINT_COLUMNS}) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`
 
 /** The row that has the average of an endpoint, and no counts: its changes hold up no transaction that counts. */
 const AVERAGE = -1
@@ -85,6 +85,15 @@ export const endedTasks = `
   SELECT id FROM endpoints WHERE runs_once = 1 AND workers_max = 0 AND created_at_ms < $1 AND NOT EXISTS (
     SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND (${ALIVE} OR exited_at_ms >= $1))
   ORDER BY id LIMIT $2`
+
+/** $1 root. Tasks that its workers, and the tasks of these, started and that have not ended. */
+export const countStartedTasks = 'SELECT COUNT(*) AS tasks FROM endpoints WHERE task_root = $1 AND workers_max > 0'
+
+/** $1 limit. Tasks whose starter was removed. */
+export const orphanedTasks = `
+  SELECT id FROM endpoints AS task WHERE task_root IS NOT NULL AND NOT EXISTS (
+    SELECT 1 FROM endpoints WHERE id = task.started_by)
+  ORDER BY id LIMIT $1`
 
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
@@ -254,9 +263,22 @@ export function endpointFromRow(row: EndpointRow): Endpoint {
 
 /** An endpoint's values in the order of its columns. */
 export function endpointParams(endpoint: Endpoint): SqlValue[] {
-  const { id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, runsOnce } = endpoint
+  const { id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, runsOnce, starters } = endpoint
   const config = configText(endpoint)
-  return [id, owner, name, templateId, version, workersMin, workersMax, createdAtMs, config, runsOnce ? 1 : 0]
+  const started = [starters.at(-1) ?? null, starters[0] ?? null]
+  return [
+    id,
+    owner,
+    name,
+    templateId,
+    version,
+    workersMin,
+    workersMax,
+    createdAtMs,
+    config,
+    runsOnce ? 1 : 0,
+    ...started,
+  ]
 }
 
 /** The parameters of `replaceEndpoint`. */

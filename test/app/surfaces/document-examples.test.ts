@@ -5,6 +5,7 @@ import { JOB_OPERATIONS } from '../../../src/api/jobs/operations.ts'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import { BY_POST, type OperationExample } from '../../../src/api/rest/openapi.ts'
 import { EXAMPLES } from '../../../src/api/rest/routes.ts'
+import type { Caller } from '../../../src/core/accounts/permission.ts'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
 import type { HostInspection } from '../../../src/ports/host-inspection.ts'
 import { Tasks } from '../../../src/services/endpoints/tasks.ts'
@@ -32,6 +33,7 @@ const INSPECTION: HostInspection = {
 
 /** Operations with a response that is no example: the document itself. */
 const WITHOUT_EXAMPLE = ['getOpenApi', 'getDocs']
+const OPERATOR = { owner: DEFAULT_OWNER, keyId: 'k', operator: true, scope: { type: 'all' } } as unknown as Caller
 /** Operations that add jobs, which are in the history of jobs and not in the audit log. */
 const SUBMISSIONS = ['runJob', 'runJobSync', 'replayJob', 'addBatchRequests', 'callOpenAi']
 
@@ -187,7 +189,7 @@ async function accounts({ call }: { call: Player['call'] }): Promise<void> {
 }
 
 async function tasks({ call }: { call: Player['call'] }, rig: Rig): Promise<void> {
-  const { endpoint } = await new Tasks(rig.ports, servicesOf(rig).endpoints).create(DEFAULT_OWNER, {
+  const { endpoint } = await new Tasks(rig.ports, servicesOf(rig).endpoints).create(OPERATOR, {
     name: 'task-train-0a1b2c3d',
     image: 'runpod/task:py3.12-latest',
     args: '',

@@ -6,8 +6,8 @@ import { VOLUME_PATH, type WantedVolume } from '../../../core/endpoints/mounts.t
 import { TASK_TOKEN } from '../../../core/endpoints/runtime-image.ts'
 import { AppError, invalidRequest } from '../../../core/errors.ts'
 import { poolsFromTypes, typesFromPools } from '../../../core/hardware/catalog.ts'
-import type { RegistryId, VolumeId, WorkerId } from '../../../core/ids.ts'
-import { isAppWorker, workerOfKey } from '../../../services/accounts/app-worker-keys.ts'
+import type { RegistryId, VolumeId } from '../../../core/ids.ts'
+import { isAppWorker } from '../../../services/accounts/app-worker-keys.ts'
 import { type NewTask, NO_GENERAL_PODS, type Task } from '../../../services/endpoints/tasks.ts'
 import type { ApiParts } from '../../parts.ts'
 import { addressableTaskId, requireTaskAddress, shownTask } from '../../task-view.ts'
@@ -79,8 +79,8 @@ export function taskQueries({ tasks, addresses, access }: ApiParts) {
   return {
     pod: async (_: unknown, { input }: Given, { caller }: GraphqlContext) => {
       if (caller === null) return null
-      access.requireManagement(caller, 'read')
-      const task = await tasks.find(caller.owner, podId(input)).catch((error: unknown) => {
+      if (!isAppWorker(caller)) access.requireManagement(caller, 'read')
+      const task = await tasks.find(caller, podId(input)).catch((error: unknown) => {
         if (error instanceof AppError && error.code === 'not_found') return null
         throw error
       })
@@ -89,40 +89,28 @@ export function taskQueries({ tasks, addresses, access }: ApiParts) {
   }
 }
 
-/** Mutations of pods, which start and end tasks. */
+/** Mutations of pods, which start and end tasks. Functions may call them with the token of their worker. */
 export function taskMutations({ tasks, addresses }: ApiParts, writing: Writing) {
-  const start = writing(async (caller, { input }: Given) => {
-    requireTask(input)
-    requireTaskAddress(addresses)
-    const task = await tasks.create(caller, readTask(input))
-    return podView(task, addressableTaskId(addresses, task))
-  })
-  const deploy = (_: unknown, args: Given, context: GraphqlContext, info: { readonly fieldName: string }) => {
-    if (context.caller !== null && isAppWorker(context.caller)) throw new AppError('forbidden', NO_NESTED_TASKS)
-    return start(_, args, context, info)
-  }
-  const end = writing(async (caller, { input }: Given) => {
-    await tasks.end(caller.owner, podId(input))
+  const deploy = writing(
+    async (caller, { input }: Given) => {
+      requireTask(input)
+      requireTaskAddress(addresses)
+      const task = await tasks.create(caller, readTask(input))
+      return podView(task, addressableTaskId(addresses, task))
+    },
+    null,
+    'for apps',
+  )
+  const end = async (caller: Caller, { input }: Given) => {
+    await tasks.end(caller, podId(input))
     return null
-  })
+  }
   return {
     deployCpuPod: deploy,
     podFindAndDeployOnDemand: deploy,
-    podTerminate: async (_: unknown, args: Given, context: GraphqlContext, info: { readonly fieldName: string }) => {
-      const { caller } = context
-      if (caller === null || !isAppWorker(caller)) return end(_, args, context, info)
-      // The program of a task ends itself with the token of its worker, which opens nothing else here.
-      const own = workerOfKey(caller)
-      if (podId(args.input) !== own) throw new AppError('forbidden', 'a worker may end its own task alone')
-      await tasks.end(caller.owner, own satisfies WorkerId)
-      return null
-    },
+    podTerminate: writing(end, null, 'for apps'),
   }
 }
-
-/** Refusal of a task of a worker: its key would let a loop take the machine. */
-const NO_NESTED_TASKS =
-  'a worker may not start tasks: start them from a program with a key of the account, or call a function of the app'
 
 /** Most fields of a general pod mean nothing here, so that it is refused as a whole. */
 function requireTask(input: unknown): void {

@@ -1,6 +1,5 @@
 import { z } from '@hono/zod-openapi'
-import type { OwnerId } from '../../../core/ids.ts'
-import type { Tasks } from '../../../services/endpoints/tasks.ts'
+import type { TaskReader, Tasks } from '../../../services/endpoints/tasks.ts'
 import type { LogScope } from '../../../services/observing/log-finder.ts'
 import type { ApiParts } from '../../parts.ts'
 import { shownTask } from '../../task-view.ts'
@@ -27,6 +26,9 @@ const PodBody = z
     createdAt: DateTime,
     startedAt: DateTime.nullable(),
     workerId: z.string().nullable().openapi({ description: 'null while it waits for a place' }),
+    startedBy: z.string().nullable().openapi({
+      description: 'the endpoint or task whose function started it; null for one that a key of the account started',
+    }),
   })
   .openapi('Pod')
 
@@ -61,12 +63,13 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
         operationId: 'getPod',
         tag,
         level: 'read',
+        forApps: true,
         summary: 'One task, in whatever state',
         params: IdParam,
         success: { status: 200, schema: PodBody },
         problems: [404],
       },
-      async ({ caller, params }) => podBody(await tasks.find(caller.owner, params.id)),
+      async ({ caller, params }) => podBody(await tasks.find(caller, params.id)),
     ),
     route(
       {
@@ -75,12 +78,13 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
         operationId: 'deletePod',
         tag,
         level: 'write',
+        forApps: true,
         summary: 'Ends a task, in whatever state, and forgets it',
         params: IdParam,
         success: { status: 204, schema: null },
         problems: [404],
       },
-      async ({ caller, params }) => tasks.end(caller.owner, params.id),
+      async ({ caller, params }) => tasks.end(caller, params.id),
     ),
     route(
       {
@@ -89,6 +93,7 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
         operationId: 'getPodLogs',
         tag,
         level: 'read',
+        forApps: true,
         summary: 'What a task prints, and what is done with it, as server-sent events that go on until it has ended',
         params: IdParam,
         query: LogQuery,
@@ -98,7 +103,7 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
       },
       async call => {
         const { caller, params } = call
-        const scope = await taskLogs(tasks, caller.owner, params.id)
+        const scope = await taskLogs(tasks, caller, params.id)
         return followedLog(parts, scope, call)
       },
     ),
@@ -106,8 +111,8 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
 }
 
 /** The logs of a task: those of its worker, also of one that starts later. @throws AppError `not_found` */
-export async function taskLogs(tasks: Tasks, owner: OwnerId, id: string): Promise<LogScope> {
-  const { endpoint, worker } = await tasks.find(owner, id)
+export async function taskLogs(tasks: Tasks, by: TaskReader, id: string): Promise<LogScope> {
+  const { endpoint, worker } = await tasks.find(by, id)
   if (worker === null) return { kind: 'endpoint', id: endpoint.id }
   return { kind: 'worker', id: worker.id, endpointId: endpoint.id }
 }

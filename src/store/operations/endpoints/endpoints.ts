@@ -122,6 +122,14 @@ export const endpoints = {
     return (yield* query<{ id: EndpointId }>(sql.endedTasks, [beforeMs, limit])).map(row => row.id)
   }),
 
+  startedTasks: read(function* (root: EndpointId): Steps<number> {
+    return (yield* queryOne<{ tasks: number }>(sql.countStartedTasks, [root]))?.tasks ?? 0
+  }),
+
+  orphanedTasks: read(function* (limit: number): Steps<EndpointId[]> {
+    return (yield* query<{ id: EndpointId }>(sql.orphanedTasks, [limit])).map(row => row.id)
+  }),
+
   named: read(function* (owner: OwnerId, name: string): Steps<Endpoint[]> {
     return (yield* query<EndpointRow>(sql.endpointsByName, [owner, name, MAX_OF_NAME])).map(endpointFromRow)
   }),

@@ -2,7 +2,8 @@
 
 /**
  * References to an endpoint are to its id, which stays until nothing is left of a deleted one: its rows are removed a
- * few at a time. The table of endpoints has no deleted ones, so that no statement has to leave them out.
+ * few at a time. The table of endpoints has no deleted ones, so that no statement has to leave them out. `task_root`
+ * and `started_by` repeat the first and the last starter of a task; both may be gone.
  */
 export const endpoints = [
   `CREATE TABLE endpoint_ids (
@@ -20,6 +21,8 @@ export const endpoints = [
     workers_min {{integer}} NOT NULL,
     workers_max {{integer}} NOT NULL,
     runs_once {{integer}} NOT NULL,
+    started_by TEXT,
+    task_root TEXT,
     config TEXT NOT NULL,
     created_at_ms {{integer}} NOT NULL
   ) {{strict}}`,
@@ -27,6 +30,7 @@ export const endpoints = [
   'CREATE INDEX endpoints_by_owner ON endpoints (owner, created_at_ms, id)',
   'CREATE INDEX endpoints_by_name ON endpoints (owner, name, created_at_ms, id)',
   'CREATE INDEX tasks_by_owner ON endpoints (owner, created_at_ms, id) WHERE runs_once = 1',
+  'CREATE INDEX started_tasks ON endpoints (task_root) WHERE task_root IS NOT NULL',
 ]
 
 /** Repeats the volumes in the configuration of endpoints, so that a volume in use cannot be removed. */
