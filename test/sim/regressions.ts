@@ -79,4 +79,9 @@ export const regressions: readonly Regression[] = [
     features: { pauses: true, shares: true, suspends: true },
     found: 'a worker stayed paused beside its free card, since the card of another one of its endpoint was in use',
   },
+  {
+    seed: 6161,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a paused worker waited for ever for the card of a frozen one of its own endpoint that kept its memory',
+  },
 ]

@@ -46,7 +46,7 @@ export class RoomWays {
     return isComing ? this.#without(standing, [], false) : null
   }
 
-  /** Room of frozen workers of other endpoints: no minimum time protects them. */
+  /** Room of frozen workers, of its own only for a paused one: no minimum time protects them. */
   #frozenWay(standing: Standing): Way | null {
     const frozen = this.#ledger.occupants
       .filter(worker => worker.phase === 'frozen' && !isFallingFor(worker, standing.tenant.owner))
@@ -59,7 +59,7 @@ export class RoomWays {
     return frozen.length === 0 ? null : this.#victims(standing, frozen, false)
   }
 
-  /** Room of idle workers of other endpoints that have stayed their minimum time. */
+  /** Room of idle workers that have stayed their minimum time, of its own only for a paused one. */
   #idleWay(standing: Standing): Way | null {
     const { nowMs } = this.#ledger.input
     const idle = this.#ledger.occupants
@@ -150,15 +150,17 @@ export class RoomWays {
     // An account at its limit can only replace its own workers.
     const reached = quotaReached(search, this.#ledger.all())
     const within = reached !== null
+    // A paused worker goes on before the other ones of its endpoint, which make room for it as all others do.
+    const goesOn = standing.wakes[0]?.pausedSinceMs !== undefined
     let copying = this.#ledger.copying()
     const sleepHelps = wantedGpus(search) > 0 && search.slots >= 1 && reached !== 'account_workers' && !afterJob
     for (const worker of candidates) {
       const { endpointId, owner } = worker
       const left = spare.get(endpointId) ?? this.#ledger.standings.get(endpointId)?.spare ?? 0
       const has = share.get(owner) ?? this.#ledger.countOf(owner)
-      const yields = worker.phase === 'frozen' || left > 0 || this.#isOverShare(owner, has, standing)
-      const isOwn = endpointId === standing.tenant.id
-      if (isOwn || !yields || chosen.length >= MAX_VICTIMS) continue
+      const spares = worker.phase === 'frozen' || left > 0 || this.#isOverShare(owner, has, standing)
+      const yields = endpointId === standing.tenant.id ? goesOn : spares
+      if (!yields || chosen.length >= MAX_VICTIMS) continue
       if (within ? !isOfSameKind(worker, standing.tenant) : !helps(search, worker)) continue
       if (counts(worker.phase)) {
         spare.set(endpointId, left - 1)

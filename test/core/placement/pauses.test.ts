@@ -249,6 +249,29 @@ describe('a paused worker', () => {
     assert.match(decision.unwoken.join(), /^low1: its GPU 0 is in use by endpoint chat$/)
   })
 
+  test('gets the room of a frozen worker of its own endpoint, and of an idle one that has stayed its time', () => {
+    const frozen = anOccupant('f1', 'batch', {
+      placement: given(0),
+      phase: 'frozen',
+      frozen: { sinceMs: NOW - 1, hasPriority: false },
+    })
+    const beside = decide({ occupants: [paused(1_000), frozen], tenants: [goesOn(1_000)] })
+    assert.deepEqual(beside.evicted, ['f1 for batch'])
+    const idle = anIdle('i1', 'batch', { placement: given(0), priority: 'low' })
+    assert.deepEqual(decide({ occupants: [paused(1_000), idle], tenants: [goesOn(1_000)] }).evicted, ['i1 for batch'])
+    const waits = decide({ occupants: [paused(1_000), { ...idle, readyAtMs: NOW - 1 }], tenants: [goesOn(1_000)] })
+    assert.deepEqual(waits.evicted, [])
+  })
+
+  test('gets the room of a busy worker of its own endpoint after its job, after the longest pause', () => {
+    const { maxPauseMs } = PAUSE_RULES
+    const busy = low({ workerId: 'low2' as WorkerId })
+    const before = decide({ occupants: [paused(1_000), busy], tenants: [goesOn(1_000)] })
+    assert.deepEqual([before.evicted, before.paused], [[], []])
+    const due = decide({ occupants: [paused(maxPauseMs), busy], tenants: [goesOn(maxPauseMs)] })
+    assert.deepEqual(due.evicted, ['low2 for batch after its job'])
+  })
+
   test('is stranded when its card is gone', () => {
     const gone = aMachine([aGpu(1)])
     const decision = decide({ parts: gone, occupants: [paused(1_000)], tenants: [goesOn(1_000)] })
