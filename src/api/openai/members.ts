@@ -8,14 +8,21 @@ import { bytesOf } from './media.ts'
 /** Bytes of a body that are searched in one turn of the event loop. */
 const TURN_BYTES = 1_048_576
 
-/** The places of members of a body that is JSON; those that it has. @param counts as of {@link MemberScan} */
+/** Members of a body that is JSON. */
+export interface BodyMembers<Name extends string> {
+  /** Those that it has; of members with one name the last, which workers read. */
+  readonly places: Readonly<Partial<Record<Name, MemberPlace>>>
+  /** Those that it has more than once. */
+  readonly repeated: ReadonlySet<Name>
+}
+
+/** Finds members of a body that is JSON. */
 export async function membersOf<Name extends string>(
   parts: ApiParts,
   pieces: readonly Uint8Array[],
   names: readonly Name[],
-  counts: 'first' | 'last' = 'first',
-): Promise<Partial<Record<Name, MemberPlace>>> {
-  const scan = new MemberScan(names, counts)
+): Promise<BodyMembers<Name>> {
+  const scan = new MemberScan(names)
   let bytes = 0
   for (const piece of pieces) {
     scan.push(piece)
@@ -25,7 +32,8 @@ export async function membersOf<Name extends string>(
     bytes = 0
     await new Promise<void>(resolve => parts.ports.clock.after(0, resolve))
   }
-  return Object.fromEntries(scan.places) as Partial<Record<Name, MemberPlace>>
+  const places = Object.fromEntries(scan.places) as Partial<Record<Name, MemberPlace>>
+  return { places, repeated: scan.repeated }
 }
 
 /** A body, and whether the event of usage of its stream is for the server alone. */
@@ -42,9 +50,10 @@ export async function accountedBody(
 ): Promise<AccountedBody> {
   if (!accounting || !leavesUsageOut(method, route)) return { body, hidesUsage: false }
   const pieces = bytesOf(body)
-  const asking = withUsage(pieces, await membersOf(parts, pieces, STREAM_MEMBERS, 'last'))
-  if (asking === null) return { body, hidesUsage: false }
-  return { body: typeof body === 'string' ? decoded(asking) : asking, hidesUsage: true }
+  const asking = withUsage(pieces, (await membersOf(parts, pieces, STREAM_MEMBERS)).places)
+  const { hidesUsage } = asking
+  if (asking.pieces === pieces) return { body, hidesUsage }
+  return { body: typeof body === 'string' ? decoded(asking.pieces) : asking.pieces, hidesUsage }
 }
 
 /** A body as text. */

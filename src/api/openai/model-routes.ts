@@ -87,7 +87,10 @@ async function pass(
   const accounted = await accountedBody(parts, caller, { method, route, body })
   const { hidesUsage } = accounted
   const pieces = bytesOf(accounted.body)
-  const { model: place } = await membersOf(parts, pieces, ['model'])
+  const { places, repeated } = await membersOf(parts, pieces, ['model', 'stream'])
+  const { model: place, stream } = places
+  // The worker decides which of them counts: a right on one name must not lead to another.
+  if (repeated.has('model')) throw new AppError('invalid', 'the body has the member model more than once')
   const name = place === undefined ? undefined : memberValue(pieces, place)
   if (place === undefined || typeof name !== 'string')
     throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
@@ -96,10 +99,7 @@ async function pass(
   const bodyWith = (other: string) =>
     other === name ? pieces : replaced(pieces, place, new TextEncoder().encode(JSON.stringify(other)))
   if (endpoint.type === 'LOAD_BALANCER') {
-    const isStream = async () => {
-      const { stream } = await membersOf(parts, pieces, ['stream'])
-      return stream !== undefined && memberValue(pieces, stream) === true
-    }
+    const isStream = stream !== undefined && memberValue(pieces, stream) === true
     return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream, hidesUsage })
   }
   const named = bodyWith(model)
@@ -116,20 +116,24 @@ async function passForm(
   caller: Caller,
   { route, form }: { readonly route: string; readonly form: OpenAiForm },
 ): Promise<SubmittedCall | HandedOver> {
-  const field = form.parts.find(({ name, filename }) => name === 'model' && filename === null)
-  if (field === undefined) throw new AppError('invalid', 'the form needs the name of a model in its field model')
+  const fields = form.parts.filter(({ name }) => name === 'model' || name === 'model[]')
+  const [field] = fields
+  if (field === undefined || field.filename !== null || field.name !== 'model')
+    throw new AppError('invalid', 'the form needs the name of a model in its field model')
+  if (fields.length > 1) throw new AppError('invalid', 'the form has the field model more than once')
   const name = textOf(form, field)
   const resolved = await parts.modelCatalog.resolve(caller, name)
   const { endpoint, model } = resolved
   if (endpoint.type === 'LOAD_BALANCER') {
     const bodyWith = (other: string) =>
       other === name ? [form.bytes] : replaced([form.bytes], field, new TextEncoder().encode(other))
-    const isStream = async () => form.parts.some(part => part.name === 'stream' && textOf(form, part) === 'true')
+    const isStream = form.parts.some(part => part.name === 'stream' && textOf(form, part) === 'true')
     return passOn(parts, call, caller, resolved, { route, name, bodyWith, isStream })
   }
-  const body = handlerBody(form, model)
+  const { method } = call.request
+  const accounted = await accountedBody(parts, caller, { method, route, body: handlerBody(form, model) })
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
-  return submitCall(parts, call, endpoint, { route, body, caller })
+  return submitCall(parts, call, endpoint, { route, caller, ...accounted })
 }
 
 function textOf({ bytes }: OpenAiForm, { start, end }: FormPart): string {
@@ -143,7 +147,7 @@ interface BalancedCall {
   readonly name: string
   /** The body with the name of a model in place of that. */
   readonly bodyWith: (model: string) => readonly Uint8Array[]
-  readonly isStream: () => Promise<boolean>
+  readonly isStream: boolean
   readonly hidesUsage?: boolean
 }
 
@@ -161,7 +165,7 @@ async function passOn(
   const { modelCatalog } = parts
   const bodyFor = async (worker: SocketAddress) => bodyWith(await modelCatalog.modelAt(endpoint, name, worker))
   const isCold = !(await modelCatalog.isReady(endpoint.id))
-  const waitsFor = isCold && (await isStream()) ? await waitOf(parts, endpoint.id) : null
+  const waitsFor = isCold && isStream ? await waitOf(parts, endpoint.id) : null
   return handOver(parts, call, caller, {
     endpoint,
     route,

@@ -69,12 +69,9 @@ async function answer(parts: ApiParts, request: Request, env: SurfaceEnv, caller
   env.delivery.onSettled(await parts.access.countJobs(caller, id, 'openai'))
   const boundary = boundaryOf(request)
   const submitted = await room.bytes(call, PAYLOAD_BYTES, async body => {
-    if (boundary !== null) {
-      const input = handlerBody(formOf(body, boundary), null)
-      return submitCall(parts, call, endpoint, { route, body: input, caller })
-    }
-    requireJsonText(contentType(request), body)
-    const accounted = await accountedBody(parts, caller, { method, route, body })
+    if (boundary === null) requireJsonText(contentType(request), body)
+    const input = boundary === null ? body : handlerBody(formOf(body, boundary), null)
+    const accounted = await accountedBody(parts, caller, { method, route, body: input })
     return submitCall(parts, call, endpoint, { route, caller, ...accounted })
   })
   const response = await answerOfJob(parts, call, caller, submitted)

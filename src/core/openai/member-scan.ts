@@ -18,16 +18,17 @@ const OBJECT = 0x7b
 const ESCAPE_BYTES = 6
 
 /**
- * Reads a JSON object piece by piece until it has found some members of its outermost object. It costs the length of
- * what it reads, and holds one name at most.
+ * Reads a JSON object piece by piece, and finds some members of its outermost object. It costs the length of what it
+ * reads, and holds one name at most.
  */
 export class MemberScan<Name extends string> {
-  /** The values that were found. */
+  /** The values that were found; of members with one name the last, which workers read. */
   readonly places = new Map<Name, MemberPlace>()
-  /** True once nothing more is to be read: all are found, or the body has ended, or is no object. */
+  /** The members that were found more than once. */
+  readonly repeated = new Set<Name>()
+  /** True once nothing more is to be read: the body has ended, or is no object. */
   over = false
   readonly #names: ReadonlySet<string>
-  readonly #counts: 'first' | 'last'
   readonly #longest: number
   #depth = 0
   #offset = 0
@@ -46,14 +47,9 @@ export class MemberScan<Name extends string> {
   /** Offset after its last byte until now. */
   #end = 0
 
-  /**
-   * @param names of the wanted members, in ASCII
-   * @param counts of members with one name the one whose value counts. Workers read the last, for which the whole body
-   *   has to be read.
-   */
-  constructor(names: readonly Name[], counts: 'first' | 'last' = 'first') {
+  /** @param names of the wanted members, in ASCII */
+  constructor(names: readonly Name[]) {
     this.#names = new Set(names)
-    this.#counts = counts
     this.#longest = ESCAPE_BYTES * Math.max(...names.map(({ length }) => length))
   }
 
@@ -148,15 +144,17 @@ export class MemberScan<Name extends string> {
   #wanted(): Name | null {
     const written = this.#key === null ? '' : String.fromCharCode(...this.#key)
     const name = written.includes('\\') ? unescaped(written) : written
-    const counts = this.#counts === 'last' || !this.places.has(name as Name)
-    return this.#names.has(name) && counts ? (name as Name) : null
+    return this.#names.has(name) ? (name as Name) : null
   }
 
   #endValue(): void {
-    if (this.#name !== null && this.#start !== null) this.places.set(this.#name, { start: this.#start, end: this.#end })
+    const name = this.#name
+    if (name !== null && this.#start !== null) {
+      if (this.places.has(name)) this.repeated.add(name)
+      this.places.set(name, { start: this.#start, end: this.#end })
+    }
     this.#name = null
     this.#start = null
-    this.over ||= this.#counts === 'first' && this.places.size === this.#names.size
   }
 }
 

@@ -3,7 +3,7 @@
  * and the end of the answer alone: the usage stands at the end, the model at the beginning or at the end.
  */
 import { isJsonObject } from '../json/json-text.ts'
-import { textBefore } from '../text-parts.ts'
+import { operationOf } from './operation.ts'
 
 /** Tokens of one request, as its worker reports them. */
 export interface TokenCounts {
@@ -44,10 +44,7 @@ const OPERATIONS = new Set([
  * @param path with or without its query
  */
 export function reportsTokens(method: string, path: string): boolean {
-  if (method !== 'POST') return false
-  const bare = textBefore(path, '?')
-  const version = bare.lastIndexOf('/v1/')
-  return OPERATIONS.has(bare.slice(version < 0 ? 1 : version + 4))
+  return method === 'POST' && OPERATIONS.has(operationOf(path))
 }
 
 /** The form of an answer by its content type; null for one without usage. */

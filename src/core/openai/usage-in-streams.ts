@@ -2,9 +2,10 @@
  * Usage of tokens in streams: the change of a request whose stream shall report it, and the removal of the event that
  * its client did not ask for.
  */
+import { AppError } from '../errors.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
-import { textBefore } from '../text-parts.ts'
 import { MAX_MEMBER_BYTES, type MemberPlace, memberValue, replaced } from './member-scan.ts'
+import { operationOf } from './operation.ts'
 
 /** The members of a request that decide whether its stream reports usage. */
 export const STREAM_MEMBERS = ['stream', 'stream_options'] as const
@@ -15,28 +16,82 @@ export type StreamPlaces = Readonly<Partial<Record<(typeof STREAM_MEMBERS)[numbe
 /** Operations whose streams report usage only when they are asked to. */
 const OPERATIONS = new Set(['chat/completions', 'completions'])
 const BRACE = 0x7b
+const BLANKS: ReadonlySet<number> = new Set([0x20, 0x09, 0x0a, 0x0d])
 
 /** True for an operation whose streams report usage only when they are asked to. @param path from `/v1` on */
 export function leavesUsageOut(method: string, path: string): boolean {
-  return method === 'POST' && OPERATIONS.has(textBefore(path, '?').replace(/^\/v1\//, ''))
+  return method === 'POST' && OPERATIONS.has(operationOf(path))
+}
+
+/** A request whose stream reports usage. */
+export interface UsageRequest {
+  readonly pieces: readonly Uint8Array[]
+  /** True if its client did not ask for the event of usage. */
+  readonly hidesUsage: boolean
 }
 
 /**
- * The body of a request with `"stream_options": {"include_usage": true}`; null for one that is no stream, that asks
- * for usage itself, or whose options are no object.
+ * A request whose stream, if it asks for one, has `"stream_options": {"include_usage": true}`. A `stream` that is no
+ * boolean becomes the one that servers make of it: some stream then, and others do not.
+ * @throws AppError `invalid` for a body that is no JSON object in UTF-8, and for a `stream` of several meanings
  */
-export function withUsage(pieces: readonly Uint8Array[], places: StreamPlaces): readonly Uint8Array[] | null {
+export function withUsage(pieces: readonly Uint8Array[], places: StreamPlaces): UsageRequest {
+  if (!isObject(pieces)) throw new AppError('invalid', 'the body must be a JSON object in UTF-8')
   const { stream, stream_options: place } = places
-  if (stream === undefined || memberValue(pieces, stream) !== true) return null
+  if (stream === undefined) return { pieces, hidesUsage: false }
+  const given = memberValue(pieces, stream)
+  const isStream = given === null ? false : readBoolean(given)
+  if (isStream === null) throw new AppError('invalid', 'the member stream of the body must be true or false')
+  const edits: Edit[] = []
+  if (given !== null && given !== isStream) edits.push({ ...stream, json: String(isStream) })
+  if (!isStream) return { pieces: edited(pieces, edits), hidesUsage: false }
   // Options that are too long to be read are mostly white space: no server has so many.
   const isLong = place !== undefined && place.end - place.start > MAX_MEMBER_BYTES
-  const options = place === undefined || isLong ? null : memberValue(pieces, place)
-  if (options !== null && !isJsonObject(options)) return null
-  if (options?.include_usage === true) return null
-  const json = JSON.stringify({ ...options, include_usage: true })
-  if (place !== undefined) return replaced(pieces, place, new TextEncoder().encode(json))
-  const start = firstBrace(pieces) + 1
-  return replaced(pieces, { start, end: start }, new TextEncoder().encode(`"stream_options":${json},`))
+  const value = place === undefined || isLong ? null : memberValue(pieces, place)
+  const options = isJsonObject(value) ? value : {}
+  if (options.include_usage !== true) {
+    const json = JSON.stringify({ ...options, include_usage: true })
+    const start = firstBrace(pieces) + 1
+    edits.push(place === undefined ? { start, end: start, json: `"stream_options":${json},` } : { ...place, json })
+  }
+  return { pieces: edited(pieces, edits), hidesUsage: readBoolean(options.include_usage) !== true }
+}
+
+/** True for bytes that begin an object. Servers in Python also read UTF-16 and UTF-32, whose second byte is zero. */
+function isObject(pieces: readonly Uint8Array[]): boolean {
+  let isOpen = false
+  for (const piece of pieces) {
+    for (const byte of piece) {
+      if (isOpen) return byte !== 0
+      if (byte === BRACE) isOpen = true
+      else if (!BLANKS.has(byte)) return false
+    }
+  }
+  return isOpen
+}
+
+/** A place in a body, and the JSON that it gets. */
+interface Edit extends MemberPlace {
+  readonly json: string
+}
+
+function edited(pieces: readonly Uint8Array[], edits: readonly Edit[]): readonly Uint8Array[] {
+  const encoder = new TextEncoder()
+  // The last one first: it moves no other.
+  const ordered = edits.toSorted((a, b) => b.start - a.start)
+  return ordered.reduce((body, { json, ...place }) => replaced(body, place, encoder.encode(json)), pieces)
+}
+
+/** Values that servers read as a boolean which convert them, as pydantic does. */
+const BOOLEANS = {
+  true: new Set<unknown>([true, 1, '1', 'true', 't', 'yes', 'y', 'on']),
+  false: new Set<unknown>([false, 0, '0', 'false', 'f', 'no', 'n', 'off']),
+} as const
+
+/** The boolean that a value stands for; null for another value. */
+function readBoolean(value: unknown): boolean | null {
+  const plain = typeof value === 'string' ? value.trim().toLowerCase() : value
+  return BOOLEANS.true.has(plain) ? true : BOOLEANS.false.has(plain) ? false : null
 }
 
 function firstBrace(pieces: readonly Uint8Array[]): number {

@@ -72,9 +72,14 @@ test('answers and streams count their tokens under their key and the model that 
 test('a key with accounting asks for usage in streams, and its client gets no event that it did not ask for', async t => {
   const { rig, endpoint, worker } = await openAi(t)
   const { json } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'accounted', accounting: true } })
-  const stream = async (body: object, key?: string) => {
+  const stream = async (body: object, key?: string, isForm = false) => {
+    const fields = Object.entries({ model: 'm', ...body })
+    const parts = fields.map(
+      ([name, value]) => `--b\r\ncontent-disposition: form-data; name="${name}"\r\n\r\n${value}\r\n`,
+    )
+    const asForm = { headers: { 'content-type': 'multipart/form-data; boundary=b' }, body: `${parts.join('')}--b--` }
     const answer = rig.ask('POST', `/v2/${endpoint}/openai/v1/chat/completions`, {
-      body: { model: 'm', ...body },
+      ...(isForm ? asForm : { body: Object.fromEntries(fields) }),
       ...(key === undefined ? {} : { key }),
     })
     await rig.clock.settle()
@@ -92,10 +97,21 @@ test('a key with accounting asks for usage in streams, and its client gets no ev
   const shown = await stream(asked, json.key)
   assert.deepEqual(shown.given, asked)
   assert.match(shown.text, /"usage"/)
+  // A worker may read these as a stream, so the server does.
+  for (const given of ['true', 1]) {
+    const read = await stream({ stream: given }, json.key)
+    assert.deepEqual(read.given, { stream_options: { include_usage: true }, model: 'm', stream: true })
+    assert.equal(read.text, hidden.text)
+  }
+  const unclear = { model: 'm', stream: 'perhaps' }
+  const refused = await rig.ask('POST', `/v2/${endpoint}/openai/v1/chat/completions`, { body: unclear, key: json.key })
+  assert.deepEqual([refused.status, refused.json.error.code], [400, 'invalid'])
+  const form = await stream({ stream: true }, json.key, true)
+  assert.deepEqual([form.given, form.text], [hidden.given, hidden.text])
   const other = await stream({ stream: true })
   assert.deepEqual(other.given, { model: 'm', stream: true })
   assert.match(other.text, /"usage"/)
-  assert.equal((await tokens(rig, `?keyId=${json.id}`)).metadata.totals.promptTokens, 14)
+  assert.equal((await tokens(rig, `?keyId=${json.id}`)).metadata.totals.promptTokens, 35)
 })
 
 test('tokens are a metric of their endpoint', async t => {

@@ -180,6 +180,13 @@ test('only answers of operations of OpenAI form are read', () => {
     '/prefix/v1/responses',
     '/completions',
     '/v1/audio/speech',
+    ...[
+      '/v1/ch%61t/completions',
+      '/v1//completions',
+      '/v1/completions/',
+      '/x/../v1/./completions',
+      '/v1%2Fcompletions',
+    ],
   ]) {
     assert.equal(reportsTokens('POST', path), true, path)
     assert.equal(reportsTokens('GET', path), false, path)

@@ -18,11 +18,15 @@ function pieces(text: string, size: number): Uint8Array[] {
 }
 
 function changed(text: string, size = 5): string | null {
-  const scan = new MemberScan(STREAM_MEMBERS, 'last')
-  const body = pieces(text, size)
+  const given = asked(pieces(text, size))
+  const result = Buffer.concat(given.pieces).toString()
+  return result === text ? null : result
+}
+
+function asked(body: readonly Uint8Array[]) {
+  const scan = new MemberScan(STREAM_MEMBERS)
   for (const piece of body) scan.push(piece)
-  const result = withUsage(body, Object.fromEntries(scan.places))
-  return result === null ? null : Buffer.concat(result).toString()
+  return withUsage(body, Object.fromEntries(scan.places))
 }
 
 test('a stream is asked for its usage, and keeps its other options; any other request stays as it is', () => {
@@ -41,10 +45,9 @@ test('a stream is asked for its usage, and keeps its other options; any other re
   for (const text of [
     '{"model":"m"}',
     '{"stream":false}',
-    '{"stream":"true"}',
     '{"messages":[{"stream":true}]}',
     '{"stream":true,"stream_options":{"include_usage":true}}',
-    '{"stream":true,"stream_options":"all"}',
+    '{"stream":null}',
   ]) {
     assert.equal(changed(text), null, text)
   }
@@ -68,8 +71,40 @@ test('no way of writing a request keeps its stream from being asked, where its w
   assert.equal(changed('{"stream":true,"stream":false}'), null)
 })
 
+test('a value that servers convert is a stream, or none, and a value that they read in several ways is refused', () => {
+  for (const value of ['"true"', '1', '1.0', '"1"', '" Yes"', '"ON"', '"t"', '"y"']) {
+    const given = JSON.parse(changed(`{"stream":${value},"n":1}`)!)
+    assert.deepEqual(given, { stream_options: { include_usage: true }, stream: true, n: 1 }, value)
+  }
+  for (const value of ['"false"', '0', '"off"', '"N"', '"no"'])
+    assert.equal(changed(`{"stream":${value},"n":1}`), '{"stream":false,"n":1}')
+  for (const value of ['"stream"', '2', '{}', '[]', '[true]', '""', `"${'x'.repeat(2_000)}"`, 'tru'])
+    assert.throws(() => changed(`{"stream":${value}}`), /the member stream of the body must be true or false/, value)
+  const options = (given: string) => {
+    const body = pieces(`{"stream":true,"stream_options":${given}}`, 9)
+    const { pieces: sent, hidesUsage } = asked(body)
+    return [JSON.parse(Buffer.concat(sent).toString()).stream_options, hidesUsage]
+  }
+  assert.deepEqual(options('{"include_usage":true}'), [{ include_usage: true }, false])
+  assert.deepEqual(options('{"include_usage":"true"}'), [{ include_usage: true }, false])
+  for (const given of ['"all"', '{"include_usage":"no"}', '[]', 'null'])
+    assert.deepEqual(options(given), [{ include_usage: true }, true], given)
+})
+
+test('bytes that only some servers read as an object are refused', () => {
+  const text = '{"stream":true}'
+  for (const body of [
+    Buffer.from(text, 'utf16le'),
+    Buffer.from(text, 'utf16le').swap16(),
+    Buffer.from(`\ufeff${text}`),
+    Buffer.from(`[${text}]`),
+    Buffer.alloc(0),
+  ])
+    assert.throws(() => asked([body.subarray(0, 1), body.subarray(1)]), /must be a JSON object in UTF-8/)
+})
+
 test('only operations whose streams leave usage out are changed', () => {
-  for (const path of ['/v1/chat/completions', '/v1/completions?x=1', '/v1/completions']) {
+  for (const path of ['/v1/chat/completions', '/v1/completions?x=1', '/v1/completions', '/v1//chat/c%6fmpletions/']) {
     assert.equal(leavesUsageOut('POST', path), true, path)
     assert.equal(leavesUsageOut('GET', path), false, path)
   }
