@@ -3,7 +3,8 @@ import type { Duplex } from 'node:stream'
 import type { Caller } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
-import { type KeyDecision, requireWithin } from '../core/key-limits.ts'
+import { type KeyDecision, KeyLimitError, requireWithin } from '../core/key-limits.ts'
+import { type ErrorForm, errorForm } from '../core/openai/error-form.ts'
 import { reportsTokens } from '../core/openai/token-usage.ts'
 import { REQUEST_ID, readRequestId } from '../core/request-head.ts'
 import { Slots } from '../core/slots.ts'
@@ -85,7 +86,7 @@ export class Gateway implements Entrance {
       carrier: outgoing,
       preflight: ({ headers }, requestId) =>
         void outgoing.writeHead(204, { ...headers, [REQUEST_ID]: requestId }).end(),
-      refuse: (error, requestId) => respondError(incoming, outgoing, error, requestId),
+      refuse: (error, requestId) => respondError(incoming, outgoing, error, requestId, formOf(error, route)),
       forward: request => this.#parts.forwarding.forward(incoming, outgoing, request),
     })
   }
@@ -249,6 +250,11 @@ interface Responder {
   preflight(preflight: Preflight, requestId: string): void
   refuse(error: AppError, requestId: string): void
   forward(request: ProxyRequest): ReturnType<Forwarding['forward']>
+}
+
+/** The form of an error: a limit of a key refuses only clients of these forms, at whatever address. */
+function formOf(error: AppError, route: GatewayRoute): ErrorForm | null {
+  return error instanceof KeyLimitError ? errorForm(route.path) : (route.errorForm ?? null)
 }
 
 /** The only value of a header; undefined if it was not sent. */

@@ -2,6 +2,7 @@
 import { type IncomingHttpHeaders, IncomingMessage, type ServerResponse } from 'node:http'
 import { TOKEN_HEADER } from '../api/console/origin.ts'
 import type { HandedOver, HandedRequest } from '../api/surface.ts'
+import { errorForm } from '../core/openai/error-form.ts'
 import { peerAddress, setPeerAddress } from '../gateway/entrance/forwarded.ts'
 import type { Entrance } from '../gateway/entrance/route.ts'
 
@@ -24,7 +25,7 @@ export function handOver(
   outgoing: ServerResponse,
   { endpointId, caller, prefix, path, body, bodyFor, waitsFor, hidesUsage = false }: HandedRequest,
 ): HandedOver {
-  const replay = replayed(incoming, body, waitsFor !== undefined || hidesUsage)
+  const replay = replayed(incoming, body, waitsFor !== undefined || caller.accounting === true)
   if (bodyFor === undefined) fill(replay, body)
   const sent = new Promise<void>(resolve => {
     replay.once('end', resolve)
@@ -41,6 +42,7 @@ export function handOver(
     path,
     host: null,
     hidesUsage,
+    errorForm: errorForm(path),
     ...(waitsFor === undefined ? {} : { waitsFor }),
     ...(bodyFor === undefined ? {} : { complete: async worker => fill(replay, await bodyFor(worker)) }),
   })

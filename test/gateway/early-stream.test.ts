@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { test } from 'node:test'
+import type { ErrorForm } from '../../src/core/openai/error-form.ts'
 import { EarlyStream } from '../../src/gateway/proxy/early-stream.ts'
 
 const EVENTS = ['Content-Type', 'text/event-stream; charset=utf-8']
@@ -8,7 +9,7 @@ const JSON_TYPE = ['Content-Type', 'application/json']
 const COMMENT = ': waiting for a worker\n\n'
 
 /** A stream that began at 0, and what the client has of it. */
-function begun() {
+function begun(form: ErrorForm = 'openai') {
   const sent = { status: 0, headers: [] as string[], text: '', ended: false }
   const outgoing = {
     get writableEnded() {
@@ -23,7 +24,11 @@ function begun() {
       sent.ended = true
     },
   }
-  const stream = new EarlyStream(outgoing as unknown as ServerResponse, 0, 'about_to_start', ['X-Request-Id', 'r1'])
+  const stream = new EarlyStream(outgoing as unknown as ServerResponse, 0, {
+    waitsFor: 'about_to_start',
+    fields: ['X-Request-Id', 'r1'],
+    form,
+  })
   return { sent, stream }
 }
 
@@ -70,4 +75,19 @@ test('a refusal of the gateway is an event', () => {
   )
   stream.tick(60_000)
   assert.equal(sent.ended, true)
+})
+
+test('clients of Anthropic get errors in their form', () => {
+  const refused = begun('anthropic')
+  refused.stream.fail(503, 'the server is stopping')
+  const error = { type: 'error', error: { type: 'overloaded_error', message: 'the server is stopping' } }
+  assert.equal(refused.sent.text, `${COMMENT}event: error\ndata: ${JSON.stringify(error)}\n\n`)
+  const answered = begun('anthropic')
+  answered.stream.answered({ status: 400, headers: JSON_TYPE })
+  answered.stream.gather(Buffer.from('{"error":{"message":"too long","type":"BadRequestError"}}'))
+  answered.stream.end()
+  assert.match(
+    answered.sent.text,
+    /event: error\ndata: \{"type":"error","error":\{"type":"invalid_request_error","message":"too long"\}\}\n\n$/,
+  )
 })

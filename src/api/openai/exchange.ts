@@ -3,10 +3,12 @@ import { AppError, toAppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import { isFinal, type Job } from '../../core/jobs/job.ts'
 import { RESULT_BYTES } from '../../core/jobs/result.ts'
-import { readJson } from '../../core/json/json-text.ts'
 import { gatherSlices } from '../../core/json/text-slices.ts'
+import type { ErrorForm } from '../../core/openai/error-form.ts'
 import {
-  failureObject,
+  failureAnswer,
+  failureEventText,
+  inForm,
   type OpenAiAnswer,
   openAiAnswer,
   openAiRefusal,
@@ -66,7 +68,8 @@ export class OpenaiExchange {
   /** Null for a stream that passes whole. */
   readonly #filter: UsageEventFilter | null
   readonly #signals: readonly AbortSignal[]
-  readonly #writer = new EventWriter()
+  readonly #writer
+  readonly #form
   #reader = new PieceReader()
   #job: Job
   /** The attempt whose pieces were read; 0 before the first. */
@@ -79,16 +82,23 @@ export class OpenaiExchange {
    * @param onTokens called once with the tokens that a successful answer reports, null if it reports none; null for a
    *   request whose answer has none
    * @param hidesUsage true if the event of usage of its stream is for the server alone
+   * @param form of its errors
    */
   constructor(
     parts: ApiParts,
     job: Job,
     call: SurfaceCall,
     ended: AbortSignal,
-    { onTokens, hidesUsage }: { onTokens: ((usage: TokenUsage | null) => void) | null; hidesUsage: boolean },
+    {
+      onTokens,
+      hidesUsage,
+      form,
+    }: { onTokens: ((usage: TokenUsage | null) => void) | null; hidesUsage: boolean; form: ErrorForm },
   ) {
     this.#parts = parts
     this.#onTokens = onTokens
+    this.#form = form
+    this.#writer = new EventWriter(form)
     this.#filter = hidesUsage ? new UsageEventFilter() : null
     this.#job = job
     this.#call = call
@@ -104,7 +114,7 @@ export class OpenaiExchange {
     const isBare = job.status === 'COMPLETED' && (job.output === null || /^\s*(?:null|\[\s*\])\s*$/.test(job.output))
     const answer = isBare ? await this.#collected(job) : await this.#buildAnswer(job, job.output)
     if (answer.status === 200 && answer.contentType === 'application/json') this.#onTokens?.(tokensOfText(answer.text))
-    return respond(answer, this.headers)
+    return respond(inForm(answer, this.#form), this.headers)
   }
 
   /**
@@ -116,11 +126,11 @@ export class OpenaiExchange {
     if (first === null) return this.#cutOff()
     const { pieces, end } = first
     if (pieces.length === 0 && end !== null && end.status !== 'COMPLETED') {
-      return respond(await this.#buildAnswer(end, null), this.headers)
+      return respond(inForm(await this.#buildAnswer(end, null), this.#form), this.headers)
     }
     const [piece] = pieces
     const failure = piece?.kind === 'json' ? await this.#readError(piece.json) : null
-    if (failure !== null) return respond(failure, this.headers)
+    if (failure !== null) return respond(inForm(failure, this.#form), this.headers)
     return new Response(this.#events(first), { headers: { ...EVENT_HEADERS, ...this.headers } })
   }
 
@@ -203,7 +213,7 @@ export class OpenaiExchange {
       part = await this.#nextOrError()
       if (this.#gone.signal.aborted) return
     }
-    yield this.#writer.failed(errorMember(part))
+    yield this.#writer.failed(failureEventText(openAiRefusal(part), this.#form))
   }
 
   /** The first part, after comments while it is not there. */
@@ -223,9 +233,10 @@ export class OpenaiExchange {
     const { error } = end
     const isLong = error !== null && error.length >= LARGE_BODY_BYTES
     const short = { ...end, input: '', output: null, error: null }
-    return this.#writer.failed(
-      isLong ? await this.#parts.ports.bodies.read(end.owner, 'streamFailure', error, short) : failureObject(end),
-    )
+    const answer = isLong
+      ? await this.#parts.ports.bodies.read(end.owner, 'openAiFailure', error, short)
+      : failureAnswer(end)
+    return this.#writer.failed(failureEventText(answer, this.#form))
   }
 
   /** The response status was sent already, so a failure is reported in the stream. */
@@ -369,7 +380,7 @@ export class OpenaiExchange {
   async #cutOff(): Promise<Response> {
     await this.cancelJob()
     const error = this.#over()
-    return respond(openAiRefusal(error), { ...this.headers, ...refusalHeaders(error) })
+    return respond(inForm(openAiRefusal(error), this.#form), { ...this.headers, ...refusalHeaders(error) })
   }
 
   #over(): AppError {
@@ -385,13 +396,4 @@ function answerable(job: Job): Job {
   if (largeOutput === undefined || job.status !== 'COMPLETED') return job
   const error = `the output of the job is too large for an answer of this kind (${largeOutput.bytes} bytes); /status has it`
   return { ...rest, status: 'FAILED', error }
-}
-
-function errorMember(error: AppError): unknown {
-  return (parsed(openAiRefusal(error).text) as { error: unknown }).error
-}
-
-function parsed(json: string): unknown {
-  const reading = readJson(json)
-  return reading.ok ? reading.value : null
 }

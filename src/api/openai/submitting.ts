@@ -6,7 +6,8 @@ import type { Job } from '../../core/jobs/job.ts'
 import { JOB_TIMES } from '../../core/jobs/retention.ts'
 import { readTraceparent } from '../../core/jobs/trace-context.ts'
 import { KeyLimitError, requireWithin } from '../../core/key-limits.ts'
-import { openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
+import { errorForm } from '../../core/openai/error-form.ts'
+import { inForm, openAiRefusal, readOpenAiCall } from '../../core/openai/openai.ts'
 import { reportsTokens, type TokenUsage } from '../../core/openai/token-usage.ts'
 import type { ApiParts } from '../parts.ts'
 import { heldFor, refusalHeaders, reportFailure, type SurfaceCall } from '../surface.ts'
@@ -72,7 +73,7 @@ export async function answerOfJob(
   const onTokens = reportsTokens(call.request.method, route)
     ? (usage: TokenUsage | null) => parts.ports.emit('tokens.used', { owner, endpointId, keyId: caller.keyId, usage })
     : null
-  const exchange = new OpenaiExchange(parts, job, call, ended, { onTokens, hidesUsage })
+  const exchange = new OpenaiExchange(parts, job, call, ended, { onTokens, hidesUsage, form: errorForm(route) })
   try {
     const begun = stream && waitsFor !== null ? exchange.early(waitsFor) : stream ? exchange.stream() : exchange.whole()
     const response = await begun
@@ -85,7 +86,7 @@ export async function answerOfJob(
   }
 }
 
-/** The response for an error, in OpenAI's form. */
+/** The response for an error, in the form of OpenAI's API, or of that of Anthropic's for its operations. */
 export function refuse(
   parts: ApiParts,
   call: SurfaceCall,
@@ -95,7 +96,8 @@ export function refuse(
   reportFailure(parts.ports.emit, 'openai', call, thrown)
   const error = toAppError(thrown)
   const limits = error instanceof KeyLimitError ? pairs(error.headers) : {}
-  return respond(openAiRefusal(error), { ...headers, ...refusalHeaders(error), ...limits })
+  const form = errorForm(call.env.route.url.pathname)
+  return respond(inForm(openAiRefusal(error), form), { ...headers, ...refusalHeaders(error), ...limits })
 }
 
 function pairs(fields: readonly string[]): Record<string, string> {

@@ -6,7 +6,7 @@ import { readChunk, unreadableChunk } from '../jobs/chunk.ts'
 import type { Job } from '../jobs/job.ts'
 import { readResult, unreadableResult } from '../jobs/result.ts'
 import { readSubmission } from '../jobs/submission.ts'
-import { failureAnswer, failureObject, openAiAnswer, readErrorObject, readOpenAiCall } from '../openai/openai.ts'
+import { failureAnswer, openAiAnswer, readErrorObject, readOpenAiCall } from '../openai/openai.ts'
 import { isJson, itemsFromChunks, itemsFromOutput } from '../openai/openai-stream.ts'
 import { readDocument } from './document-size.ts'
 
@@ -34,7 +34,6 @@ export const READINGS = {
   openAiAnswer: (output: string, job: Job) => openAiAnswer(job, output),
   openAiFailure: (error: string, job: Job) => failureAnswer({ ...job, error }),
   openAiError: readErrorObject,
-  streamFailure: (error: string, job: Job) => failureObject({ ...job, error }),
   streamItems: (_: string, chunks: readonly string[]) => itemsFromChunks(chunks),
   outputItems: itemsFromOutput,
   isJson,

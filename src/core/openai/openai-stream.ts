@@ -2,6 +2,7 @@
 
 import { CHUNK_BYTES } from '../jobs/result.ts'
 import { isJsonObject, memberTexts, readJson } from '../json/json-text.ts'
+import type { ErrorForm } from './error-form.ts'
 
 /** One value that a worker yielded: text that is sent unchanged, or the JSON text of a value. */
 export type Piece = { readonly kind: 'text'; readonly text: string } | { readonly kind: 'json'; readonly json: string }
@@ -86,43 +87,63 @@ export class PieceReader {
 
 /** Number of characters at the end of a stream that are searched for its last line. */
 const TAIL = 256
-const DONE_LINE = /[\r\n]data: ?\[DONE\][ \t]*(?:[\r\n]|$)/
+const LAST_LINES: Readonly<Record<ErrorForm, RegExp>> = {
+  openai: /[\r\n]data: ?\[DONE\][ \t]*(?:[\r\n]|$)/,
+  anthropic: /[\r\n]event: ?message_stop[\r\n]/,
+}
 
-/** Frames pieces as server-sent events: text as the worker made it, every other piece as one event. */
+/**
+ * Frames pieces as server-sent events: text as the worker made it, every other piece as one event. Clients of
+ * Anthropic's API read only events that have a name, which is the member `type` of each.
+ */
 export class EventWriter {
+  readonly #form
   #tail = '\n\n'
+
+  /** @param form that its client reads */
+  constructor(form: ErrorForm = 'openai') {
+    this.#form = form
+  }
 
   /** The text to send for a piece. */
   write(piece: Piece): string {
-    return piece.kind === 'text' ? this.#sent(piece.text) : this.#event(piece.json)
+    if (piece.kind === 'text') return this.#sent(piece.text)
+    return this.#event(piece.json, this.#form === 'openai' ? null : eventName(piece.json))
   }
 
   /** True if the stream sent its last event: clients leave then, without waiting for the end of the response. */
   get isDone(): boolean {
-    return DONE_LINE.test(this.#tail)
+    return LAST_LINES[this.#form].test(this.#tail)
   }
 
-  /** The text that ends a complete stream: `[DONE]`, unless the worker has sent it. */
+  /** The text that ends a complete stream: `[DONE]`, unless the worker has sent it, or the form has none. */
   done(): string {
-    return this.isDone ? '' : this.#event('[DONE]')
+    return this.isDone || this.#form === 'anthropic' ? '' : this.#event('[DONE]')
   }
 
-  /** The text that ends a failed stream. */
-  failed(error: unknown): string {
-    return this.#event(JSON.stringify({ error }))
+  /** The text that ends a failed stream. @param json the error, in the form of the client */
+  failed(json: string): string {
+    return this.#event(json, this.#form === 'openai' ? null : 'error')
   }
 
   /** An event of the server begins on its own line, even if the worker's text stopped in the middle of one. */
-  #event(data: string): string {
+  #event(data: string, name: string | null = null): string {
     const begun = /(?:\r\n|\n|\r){2}$/.test(this.#tail) ? '' : '\n\n'
     const line = data.includes('\n') || data.includes('\r') ? data.replaceAll(/[\r\n]+/g, ' ') : data
-    return this.#sent(`${begun}data: ${line}\n\n`)
+    return this.#sent(`${begun}${name === null ? '' : `event: ${name}\n`}data: ${line}\n\n`)
   }
 
   #sent(text: string): string {
     this.#tail = (text.length >= TAIL ? text : this.#tail + text).slice(-TAIL)
     return text
   }
+}
+
+/** The name of an event by the member `type` of its data; null without one. */
+function eventName(json: string): string | null {
+  const text = json.trimStart().startsWith('{') ? memberTexts(json).get('type') : undefined
+  const [, name = null] = /^"([a-z_]{1,64})"$/.exec(text ?? '') ?? []
+  return name
 }
 
 function partFromValue(value: unknown, json: string): StreamItem | null {

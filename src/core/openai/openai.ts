@@ -5,20 +5,13 @@ import type { Submission } from '../jobs/submission.ts'
 import { isJsonObject, readJson } from '../json/json-text.ts'
 import { readPythonLiteral } from '../json/python-literal.ts'
 import { KeyLimitError } from '../key-limits.ts'
+import { anthropicText, type ErrorForm, errorText, type OpenAiError } from './error-form.ts'
 
 /** A response as data. */
 export interface OpenAiAnswer {
   readonly status: number
   readonly contentType: string
   readonly text: string
-}
-
-/** The `error` object of OpenAI's API. */
-export interface OpenAiError {
-  readonly message: string
-  readonly type: string
-  readonly code?: unknown
-  readonly param?: unknown
 }
 
 /** A request to the route. */
@@ -81,10 +74,23 @@ export function failureAnswer(job: Job): OpenAiAnswer {
   return workerErrorAnswer(job.error ?? 'the job failed')
 }
 
-/** The `error` object of {@link failureAnswer}, for a stream whose status was sent. */
-export function failureObject(job: Job): unknown {
-  const { value } = readJson(failureAnswer(job).text) as { value: Record<string, unknown> }
-  return value.error ?? value
+/** An answer in the form that its client reads: only errors differ. */
+export function inForm(answer: OpenAiAnswer, form: ErrorForm): OpenAiAnswer {
+  const { status, contentType, text } = answer
+  if (form === 'openai' || status < 400 || contentType !== JSON_TYPE) return answer
+  return { status, contentType, text: anthropicText(status, readValue(text)) ?? text }
+}
+
+/** The JSON text of the event for an answer that is an error, in a stream whose status was sent. */
+export function failureEventText(answer: OpenAiAnswer, form: ErrorForm): string {
+  if (form === 'anthropic') return inForm(answer, form).text
+  const value = readValue(answer.text)
+  return JSON.stringify({ error: isJsonObject(value) ? (value.error ?? value) : value })
+}
+
+function readValue(text: string): unknown {
+  const reading = readJson(text)
+  return reading.ok ? reading.value : null
 }
 
 /** The response for the error text of a FAILED job; workers write JSON, Python literals and plain sentences. */
@@ -145,8 +151,8 @@ function textAnswer(text: string): OpenAiAnswer {
   return errorObjectAnswer(reading.value) ?? { status: 200, contentType: JSON_TYPE, text }
 }
 
-function errorAnswer(status: number, { message, type, param = null, code = null }: OpenAiError): OpenAiAnswer {
-  return { status, contentType: JSON_TYPE, text: JSON.stringify({ error: { message, type, param, code } }) }
+function errorAnswer(status: number, error: OpenAiError): OpenAiAnswer {
+  return { status, contentType: JSON_TYPE, text: errorText('openai', status, error) }
 }
 
 function workerError(message: string): OpenAiError {

@@ -246,6 +246,7 @@ export class GatewayAdmission {
       ...(caller === null ? {} : { caller }),
       ...(route.waitsFor === undefined ? {} : { waitsFor: route.waitsFor }),
       ...(route.hidesUsage === true ? { hidesUsage: true } : {}),
+      ...(route.errorForm === undefined ? {} : { errorForm: route.errorForm }),
       ...(route.complete === undefined ? {} : { complete: route.complete }),
     }
   }

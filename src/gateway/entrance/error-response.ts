@@ -1,22 +1,30 @@
-/** Error responses of the gateway: `{"error": "<sentence>"}`, the same for requests and for upgrades. */
+/**
+ * Error responses of the gateway: `{"error": "<sentence>"}`, the same for requests and for upgrades, and the form of
+ * its client for a request that came by a base URL of OpenAI's clients.
+ */
 import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Duplex } from 'node:stream'
 import type { AppError } from '../../core/errors.ts'
 import { KeyLimitError } from '../../core/key-limits.ts'
-import { openAiRefusal } from '../../core/openai/openai.ts'
+import type { ErrorForm } from '../../core/openai/error-form.ts'
+import { inForm, openAiRefusal } from '../../core/openai/openai.ts'
 import { REQUEST_ID } from '../../core/request-head.ts'
 import { corsHeaders } from './cors.ts'
 
-/** Responds with an error. A response that has begun is cut off instead, so that it does not look complete. */
+/**
+ * Responds with an error. A response that has begun is cut off instead, so that it does not look complete.
+ * @param form of the error; null for that of the gateway
+ */
 export function respondError(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
   error: AppError,
   requestId: string,
+  form: ErrorForm | null = null,
 ): void {
   if (outgoing.headersSent) outgoing.destroy()
   else {
-    const { headers, body } = errorParts(error, requestId)
+    const { headers, body } = errorParts(error, requestId, form)
     // A client that waits for `100 Continue` may send the body now, or may not: the connection cannot be used again.
     if (incoming.headers.expect !== undefined) headers.connection = 'close'
     const cors = corsHeaders(incoming.headers.origin)
@@ -26,7 +34,7 @@ export function respondError(
 
 /** Responds to an upgrade with an error, and ends its connection. */
 export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string): void {
-  const { headers, body } = errorParts(error, requestId)
+  const { headers, body } = errorParts(error, requestId, null)
   const lines = Object.entries({ ...headers, connection: 'close' }).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.resume()
   socket.end(`HTTP/1.1 ${error.status} ${STATUS_CODES[error.status] ?? ''}\r\n${lines.join('')}\r\n${body}`, () =>
@@ -34,12 +42,10 @@ export function refuseUpgrade(socket: Duplex, error: AppError, requestId: string
   )
 }
 
-/** Clients of OpenAI's API read the form of their own API where a limit of their key refuses a request. */
-function errorParts(error: AppError, requestId: string) {
+function errorParts(error: AppError, requestId: string, form: ErrorForm | null) {
   const { status, message, retryAfterSeconds } = error
-  const isOfKey = error instanceof KeyLimitError
-  const body = isOfKey ? openAiRefusal(error).text : JSON.stringify({ error: message })
-  const fields = isOfKey ? error.headers : []
+  const body = form === null ? JSON.stringify({ error: message }) : inForm(openAiRefusal(error), form).text
+  const fields = error instanceof KeyLimitError ? error.headers : []
   const headers: Record<string, string> = {
     'content-type': 'application/json',
     'content-length': String(Buffer.byteLength(body)),

@@ -23,6 +23,8 @@ export interface GatewayRoute {
   readonly waitsFor?: ProxyRequest['waitsFor']
   /** See `hidesUsage` of {@link ProxyRequest}. */
   readonly hidesUsage?: boolean
+  /** See `errorForm` of {@link ProxyRequest}. */
+  readonly errorForm?: ProxyRequest['errorForm']
   /** See `complete` of {@link ProxyRequest}. */
   readonly complete?: ProxyRequest['complete']
   /** True at the address of a task, whose program asks for a token of its own; no key is needed there. */

@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import { answerEvents, failureEvent } from '../../core/openai/early-answer.ts'
+import type { ErrorForm } from '../../core/openai/error-form.ts'
 import { answerForm } from '../../core/openai/token-usage.ts'
 import type { ResponseHead } from '../http1/response-head.ts'
 
@@ -15,6 +16,7 @@ const MAX_ANSWER_BYTES = 1_048_576
  */
 export class EarlyStream {
   readonly #outgoing
+  readonly #form
   #commentedMs = 0
   #isAnswered = false
   /** The answer of the worker, where it is no stream. */
@@ -24,9 +26,22 @@ export class EarlyStream {
     bytes: number
   } | null = null
 
-  /** Sends the head. @param fields of it, names and values in turn */
-  constructor(outgoing: ServerResponse, nowMs: number, waitsFor: string, fields: readonly string[]) {
+  /**
+   * Sends the head.
+   * @param fields of it, names and values in turn
+   * @param form of its errors
+   */
+  constructor(
+    outgoing: ServerResponse,
+    nowMs: number,
+    {
+      waitsFor,
+      fields,
+      form,
+    }: { readonly waitsFor: string; readonly fields: readonly string[]; readonly form: ErrorForm },
+  ) {
     this.#outgoing = outgoing
+    this.#form = form
     const own = ['Content-Type', 'text/event-stream; charset=utf-8', 'Cache-Control', 'no-cache']
     outgoing.writeHead(200, [...own, 'X-Accel-Buffering', 'no', 'X-Runyard-Wait', waitsFor, ...fields])
     this.#comment(nowMs)
@@ -63,14 +78,14 @@ export class EarlyStream {
     const { head, pieces, bytes } = this.#answer!
     this.#answer = null
     const text = bytes > MAX_ANSWER_BYTES ? null : Buffer.concat(pieces).toString()
-    this.#outgoing.end(answerEvents({ status: head.status, contentType: contentType(head), text }))
+    this.#outgoing.end(answerEvents(this.#form, { status: head.status, contentType: contentType(head), text }))
   }
 
   /** Ends it with an error. */
   fail(status: number, message: string): void {
     this.#isAnswered = true
     this.#answer = null
-    this.#outgoing.end(failureEvent(status, message))
+    this.#outgoing.end(failureEvent(this.#form, status, message))
   }
 
   #comment(nowMs: number): void {

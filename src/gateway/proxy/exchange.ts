@@ -128,7 +128,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.isAnonymous = request.isOpen === true
     this.#isBodyComplete = request.complete === undefined
     this.#timings = new ExchangeTimings(parts.clock)
-    this.#response = new ResponseWriter(incoming, outgoing, request.requestId)
+    this.#response = new ResponseWriter(incoming, outgoing, request.requestId, request.errorForm ?? null)
     this.#tokens = request.onTokens === undefined ? null : new AnswerTokens(request.onTokens)
   }
 
@@ -363,15 +363,15 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       this.avoid.push(reservation.workerId)
       this.#timings.retry()
       this.#reserve()
-    } else this.#fail(502, `worker ${reservation.workerId} gave no answer: ${loss.problem}`)
+    } else this.#fail(502, `worker ${reservation.workerId} gave no answer: ${loss.problem}`, 'worker_error')
   }
 
   #respondTooLate(): void {
     const after = durationText(this.#parts.limits.headersMs)
     const isByClient = this.#upload?.waitsForClient === true
     const workerId = this.#leaveWorker(isByClient ? 'aborted' : 'broken')
-    if (isByClient) this.#fail(408, `nothing more came of the body of the request for ${after}`)
-    else this.#fail(504, `worker ${workerId} gave no answer within ${after}`)
+    if (isByClient) this.#fail(408, `nothing more came of the body of the request for ${after}`, 'timeout')
+    else this.#fail(504, `worker ${workerId} gave no answer within ${after}`, 'timeout')
   }
 
   /** The worker has a part of the body only, and must not take it for the whole. */
@@ -384,26 +384,31 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#refuse(tooLarge(this.#parts.bodyBytes))
   }
 
-  #refuse({ status, message, retryAfterSeconds }: AppError): void {
-    this.#fail(status, message, retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)])
+  #refuse({ status, message, code, retryAfterSeconds }: AppError): void {
+    const more = retryAfterSeconds === undefined ? [] : ['Retry-After', String(retryAfterSeconds)]
+    this.#fail(status, message, code, more)
   }
 
   /** Responds with an error of the gateway. */
-  #fail(status: number, message: string, more: readonly string[] = []): void {
+  #fail(status: number, message: string, code: string, more: readonly string[] = []): void {
     if (this.#state.at === 'over') return
     this.#state = FINISHING
     this.#upload?.stop()
     this.#upgrading?.early.discard()
     // A client that expects a 100 may send its body without it, so the connection cannot carry another request.
     const isAmbiguous = this.#head?.expectsContinue === true && this.#upload === null
-    this.#response.refuse(status, message, isAmbiguous ? [...more, 'Connection', 'close'] : more)
+    this.#response.refuse(status, message, code, isAmbiguous ? [...more, 'Connection', 'close'] : more)
   }
 
   /** `Max-Forwards` allows no other hop (RFC 9110, 7.6.2). */
   #respondAsLast(): void {
     this.#state = FINISHING
     if (this.#method === 'OPTIONS') this.#response.own(200, '', [])
-    else this.#fail(405, 'TRACE is not answered here', ['Allow', 'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS'])
+    else
+      this.#fail(405, 'TRACE is not answered here', 'method_not_allowed', [
+        'Allow',
+        'GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS',
+      ])
   }
 
   /** Cuts a response that has begun and has no rest, so that the client recognizes it as incomplete. */

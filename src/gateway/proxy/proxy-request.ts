@@ -4,6 +4,7 @@ import type { Caller } from '../../core/accounts/permission.ts'
 import type { AccessLogEntry } from '../../core/balancing/access-log-entry.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
+import type { ErrorForm } from '../../core/openai/error-form.ts'
 import type { TokenUsage } from '../../core/openai/token-usage.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 
@@ -61,6 +62,8 @@ export interface ProxyRequest {
    * out.
    */
   readonly hidesUsage?: boolean
+  /** The form of errors of the gateway; `{"error": "<sentence>"}` when left out. */
+  readonly errorForm?: ErrorForm
   /**
    * Completes the body of the request once its first worker is known, which may be asked before that. Never rejects.
    * The body is there already when left out.

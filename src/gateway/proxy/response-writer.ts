@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import type { WorkerId } from '../../core/ids.ts'
+import { type ErrorForm, errorText, openAiType } from '../../core/openai/error-form.ts'
 import { corsHeaders } from '../entrance/cors.ts'
 import { allowedTrailers, REQUEST_ID_FIELD, WORKER_ID } from '../http1/fields.ts'
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
@@ -20,6 +21,7 @@ export class ResponseWriter {
   readonly #incoming
   readonly #outgoing
   readonly #requestId
+  readonly #form
   /** True if the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0
@@ -34,8 +36,10 @@ export class ResponseWriter {
   /** True if the client left it unread for a while, so that a lost worker is not the worker's fault. */
   isLeftUnread = false
 
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, requestId: string) {
+  /** @param form of errors of the gateway; null for its own */
+  constructor(incoming: IncomingMessage, outgoing: ServerResponse, requestId: string, form: ErrorForm | null) {
     this.#requestId = requestId
+    this.#form = form
     this.#incoming = incoming
     this.#outgoing = outgoing
     this.#isOld = incoming.httpVersion === '1.0'
@@ -55,7 +59,7 @@ export class ResponseWriter {
     if (this.#outgoing.headersSent) return
     const cors = corsHeaders(this.#incoming.headers.origin)
     const fields = [...cors, ...more, REQUEST_ID_FIELD, this.#requestId]
-    this.#early = new EarlyStream(this.#outgoing, nowMs, waitsFor, fields)
+    this.#early = new EarlyStream(this.#outgoing, nowMs, { waitsFor, fields, form: this.#form ?? 'openai' })
   }
 
   /** Sends what is due while the client waits. */
@@ -143,14 +147,20 @@ export class ResponseWriter {
     this.#outgoing.end(bytes)
   }
 
-  /** Sends an error of the gateway. @param more as of {@link own} */
-  refuse(status: number, error: string, more: readonly string[]): void {
+  /**
+   * Sends an error of the gateway.
+   * @param code of the error, for clients that read one
+   * @param more as of {@link own}
+   */
+  refuse(status: number, message: string, code: string, more: readonly string[]): void {
     if (this.#early !== null) {
       this.status = status
-      this.#early.fail(status, error)
+      this.#early.fail(status, message)
       return
     }
-    this.own(status, JSON.stringify({ error }), [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
+    const error = { message, type: openAiType(status), code }
+    const body = this.#form === null ? JSON.stringify({ error: message }) : errorText(this.#form, status, error)
+    this.own(status, body, [...OWN_FIELDS, ...corsHeaders(this.#incoming.headers.origin), ...more])
   }
 
   /** True if the client has not read the sent bytes. Call it while nothing moves. */
@@ -165,7 +175,7 @@ export class ResponseWriter {
     const { socket } = outgoing
     this.#held = null
     if (outgoing.writableEnded) return
-    if (this.#early?.gathers === true) this.refuse(502, 'the answer of the worker broke off', [])
+    if (this.#early?.gathers === true) this.refuse(502, 'the answer of the worker broke off', 'worker_error', [])
     else if (socket === null) outgoing.destroy()
     else if (this.#isOld && typeof this.#framing !== 'number') socket.resetAndDestroy()
     else if (this.isLeftUnread) socket.destroy()

@@ -230,6 +230,26 @@ test('a request without a model, of another method or to another path says what 
     assert.deepEqual(await seen('GET', path), [404, 'there is no such operation; the base URL ends with /openai/v1'])
 })
 
+test('a body or a form that names several models is refused: which of them counts depends on the worker', async t => {
+  const rig = await openRig(t)
+  await rig.endpoint({ name: 'mine' })
+  for (const body of ['{"model":"mine","model":"other"}', '{"model":"other","a":[],"mod\\u0065l":"mine"}']) {
+    const { status, json } = await rig.ask('POST', '/openai/v1/chat/completions', { body })
+    assert.deepEqual([status, json.error.message], [400, 'the body has the member model more than once'])
+  }
+  for (const second of ['model', 'model[]']) {
+    const form = new FormData()
+    form.append('model', 'mine')
+    form.append(second, second === 'model' ? 'other' : new File(['x'], 'a'))
+    const sent = new Request('http://x/', { method: 'POST', body: form })
+    const { status, json } = await rig.ask('POST', '/openai/v1/images/edits', {
+      headers: { 'content-type': sent.headers.get('content-type')! },
+      body: await sent.text(),
+    })
+    assert.deepEqual([status, json.error.message], [400, 'the form has the field model more than once'])
+  }
+})
+
 test('of endpoints with one name the first that is ready answers', async t => {
   const rig = await openRig(t)
   const first = await rig.endpoint({ name: 'twin' })
@@ -256,6 +276,65 @@ test('a key in the header of Anthropic counts', async t => {
   assert.equal(input.openai_route, '/v1/messages')
   await worker.done(id, { output: { type: 'message' } })
   assert.deepEqual((await answer).json, { type: 'message' })
+})
+
+test('refusals and failed jobs have the form of Anthropic for its operations, and no other', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ name: 'claude', workersMax: 1 })
+  const refused = async (path: string, body: object, more: object = {}) => {
+    const { status, json } = await rig.ask('POST', path, { body, ...more })
+    assert.deepEqual(Object.keys(json), ['type', 'error'], JSON.stringify(json))
+    assert.deepEqual(Object.keys(json.error), ['type', 'message'])
+    return [status, json.error.type]
+  }
+  const path = '/openai/v1/messages'
+  assert.deepEqual(await refused(path, { model: 'claudia' }), [404, 'not_found_error'])
+  assert.deepEqual(await refused(path, {}), [400, 'invalid_request_error'])
+  assert.deepEqual(await refused(path, {}, { key: 'rpa_wrong_key_that_nobody_has' }), [401, 'authentication_error'])
+  assert.deepEqual(await refused('/v2/nothing/openai/v1/messages/count_tokens', {}), [404, 'not_found_error'])
+  const limits = { requestsPerMinute: 1 }
+  const { json } = await rig.ask('POST', '/v2/account/keys', { body: { name: 'limited', limits } })
+  for (const asked of [path, `/v2/${endpoint}${path}`]) {
+    const failed = refused(asked, { model: 'claude' })
+    await rig.clock.settle()
+    const { id } = (await worker.take()).json as { id: JobId }
+    await worker.done(id, {
+      error: 'vLLM returned HTTP 400: {"error":{"message":"too long","type":"BadRequestError"}}',
+    })
+    assert.deepEqual(await failed, [400, 'invalid_request_error'])
+  }
+  const passed = rig.ask('POST', path, { body: { model: 'claude' }, key: json.key })
+  await rig.clock.settle()
+  const { id } = (await worker.take()).json as { id: JobId }
+  await worker.done(id, { output: { type: 'message', usage: { input_tokens: 1, output_tokens: 1 } } })
+  assert.equal((await passed).json.type, 'message')
+  assert.deepEqual(await refused(path, { model: 'claude' }, { key: json.key }), [429, 'rate_limit_error'])
+})
+
+test('a stream of Anthropic has named events, its error as one, and ends with its last event', async t => {
+  const rig = await openRig(t)
+  await rig.endpoint({ name: 'claude', workersMax: 1 })
+  const whole = await streamed(rig, 'claude', 'messages')
+  await whole.next()
+  await rig.clock.advance(5_000)
+  const worker = rig.worker(0)
+  const { id } = (await worker.take()).json as { id: JobId }
+  const first = whole.next()
+  await worker.chunk(id, { output: { type: 'message_start', message: {} } })
+  assert.equal(await first, 'event: message_start\ndata: {"type":"message_start","message":{}}\n\n')
+  await worker.done(id, { output: [] })
+  assert.equal(await whole.next(), null, 'its clients know no [DONE]')
+  const begun = streamed(rig, 'claude', 'messages')
+  await rig.clock.settle()
+  const taken = (await worker.take()).json as { id: JobId }
+  await worker.chunk(taken.id, { output: { type: 'message_start' } })
+  const failing = await begun
+  assert.match((await failing.next())!, /^event: message_start/)
+  await worker.done(taken.id, { error: 'boom' })
+  assert.equal(
+    await failing.next(),
+    'event: error\ndata: {"type":"error","error":{"type":"api_error","message":"boom"}}\n\n',
+  )
 })
 
 test('an alias leads to the first of its endpoints that is ready, else to the first, and obeys the key', async t => {
@@ -312,10 +391,10 @@ test('a model that is warmed has a worker, which ends after its idle time', asyn
 })
 
 /** A streamed chat before its end: the response with its head, and what comes of it. */
-async function streamed(rig: Rig, model: string) {
+async function streamed(rig: Rig, model: string, operation = 'chat/completions') {
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ messages: [], model, stream: true })
-  const request = new Request('http://localhost:8080/openai/v1/chat/completions', { method: 'POST', headers, body })
+  const request = new Request(`http://localhost:8080/openai/v1/${operation}`, { method: 'POST', headers, body })
   const response = await rig.surface(request, { delivery: { onSettled: () => {} }, requestId: 'r1' })
   const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
   const next = async () => (await reader.read()).value ?? null
@@ -406,4 +485,39 @@ test('a form is found by its field model: bytes for a load-balancing endpoint, f
   }
   const none = await call('nothing')
   assert.equal((await none.response).status, 404)
+})
+
+test('a form has as many bytes as its endpoint takes: files for a handler count as base64', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  await rig.endpoint({ ...BALANCED, name: 'whisper' })
+  const { endpoint, worker } = await rig.endpointWithWorker({ name: 'queue', workersMax: 1 })
+  const send = async (path: string, model: string, bytes: number) => {
+    const form = new FormData()
+    form.append('file', new File([new Uint8Array(bytes)], 'a.wav'))
+    form.append('model', model)
+    const request = new Request(`http://localhost:8080${path}`, { method: 'POST', body: form })
+    request.headers.set('authorization', `Bearer ${KEY}`)
+    const balanced = ({ body }: HandedRequest) => {
+      assert.ok(body.reduce((sum, piece) => sum + piece.length, 0) > bytes)
+      return { sent: Promise.resolve(), ended: Promise.resolve(200) }
+    }
+    return rig.surface(request, { delivery: { onSettled: () => {} }, requestId: 'r1', balanced })
+  }
+  const route = '/v1/audio/transcriptions'
+  for (const path of [`/openai${route}`, `/v2/${endpoint}/openai${route}`]) {
+    const answer = send(path, 'queue', 15_700_000)
+    await rig.clock.settle()
+    let taken = await worker.take()
+    for (let at = 0; at < 50 && taken.status !== 200; at += 1) {
+      await rig.clock.settle()
+      taken = await worker.take()
+    }
+    const { id, input } = taken.json as { id: JobId; input: { openai_input: { file: { base64: string } } } }
+    assert.equal(input.openai_input.file.base64.length, Math.ceil(15_700_000 / 3) * 4)
+    await worker.done(id, { output: { text: 'hello' } })
+    assert.equal((await answer).status, 200)
+    assert.equal((await send(path, 'queue', 15_800_000)).status, 413)
+  }
+  assert.equal((await send(`/openai${route}`, 'whisper', 30_000_000)).status, 200)
 })

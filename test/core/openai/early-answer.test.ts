@@ -4,7 +4,7 @@ import { answerEvents, failureEvent } from '../../../src/core/openai/early-answe
 
 /** The events of an answer: parsed data, and texts that are not JSON. */
 function events(status: number, text: string | null, contentType = 'application/json') {
-  return eventsOf(answerEvents({ status, contentType, text }))
+  return eventsOf(answerEvents('openai', { status, contentType, text }))
 }
 
 function eventsOf(text: string): ({ error: { message: string; type: string } } | string)[] {
@@ -48,11 +48,29 @@ test('JSON of a worker that does not stream is one event, and another answer is 
 })
 
 test('an error of the server has the type of its status', () => {
-  const typeOf = (status: number) => errorOf(eventsOf(failureEvent(status, 'a\nb'))).type
+  const typeOf = (status: number) => errorOf(eventsOf(failureEvent('openai', status, 'a\nb'))).type
   assert.deepEqual([404, 429, 400, 502].map(typeOf), [
     'not_found_error',
     'rate_limit_error',
     'invalid_request_error',
     'server_error',
+  ])
+})
+
+test('clients of Anthropic get errors by their name, and an error in place of a message that is no stream', () => {
+  const errorIn = (status: number, text: string) => {
+    const [name, data] = answerEvents('anthropic', { status, contentType: 'application/json', text }).trim().split('\n')
+    assert.equal(name, 'event: error')
+    const { type, error } = JSON.parse(data!.slice('data: '.length))
+    assert.equal(type, 'error')
+    return [error.type, error.message]
+  }
+  const own = { type: 'error', error: { type: 'overloaded_error', message: 'full' }, request_id: 'r' }
+  assert.deepEqual(errorIn(500, JSON.stringify(own)), ['overloaded_error', 'full'])
+  assert.deepEqual(errorIn(404, '{"object":"error","message":"none","code":404}'), ['not_found_error', 'none'])
+  assert.deepEqual(errorIn(400, '{"detail":"too long"}'), ['invalid_request_error', 'too long'])
+  assert.deepEqual(errorIn(200, '{"type":"message"}'), [
+    'api_error',
+    'the worker sent no stream: its answer has the type application/json',
   ])
 })

@@ -223,7 +223,7 @@ test('text goes out as it is, values as events, and the end is sent once', () =>
     [[], 'data: [DONE]\n\n'],
   ]
   for (const [outputs, text] of cases) assert.equal(events(outputs), text)
-  assert.equal(new EventWriter().failed({ message: 'x' }), 'data: {"error":{"message":"x"}}\n\n')
+  assert.equal(new EventWriter().failed('{"error":1}'), 'data: {"error":1}\n\n')
 })
 
 test('chunks that were split because of their size arrive whole', () => {
