@@ -22,7 +22,9 @@ export class JobRun {
   readonly job: Job
   readonly #around: Surroundings
   readonly #cancelled = new AbortController()
-  readonly #settled = new AbortController()
+  /** Made for the first progress update: an abort makes an exception, and most jobs send no update. */
+  #hurry: AbortController | undefined
+  #settled = false
   #updates: Promise<unknown> = Promise.resolve()
   #streaming = false
   #warned = false
@@ -41,14 +43,14 @@ export class JobRun {
   /** Aborts the signal of the handler and posts nothing more, since the platform finalized the job itself. */
   cancel(): void {
     this.#cancelled.abort()
-    this.#settled.abort()
+    this.#settle()
   }
 
   /** Runs the handler and delivers the result. Never rejects; resolves when all is done. */
   async run(): Promise<void> {
     const final = await asJob(this.job.id, () => this.#handle())
     // From here on updates get no second attempt, and the result waits for the one in flight.
-    this.#settled.abort()
+    this.#settle()
     await this.#updates
     if (this.cancelled) return
     const { config, options } = this.#around
@@ -104,7 +106,7 @@ export class JobRun {
   }
 
   #progress(value: unknown): Promise<void> {
-    if (this.#settled.signal.aborted) return Promise.resolve()
+    if (this.#settled) return Promise.resolve()
     let body: string
     try {
       // Encoded now: the handler may change the object before its turn comes.
@@ -114,11 +116,18 @@ export class JobRun {
       return Promise.resolve()
     }
     const url = jobUrl(this.#around.config.outputUrl, this.job.id, false)
+    this.#hurry ??= new AbortController()
+    const hurry = this.#hurry.signal
     const sent = this.#updates.then(() =>
-      this.#post(url, body, 'a progress update', { retryMs: 10_000, pauseMs: 1000, hurry: this.#settled.signal }),
+      this.#post(url, body, 'a progress update', { retryMs: 10_000, pauseMs: 1000, hurry }),
     )
     this.#updates = sent
     return sent.then(() => undefined)
+  }
+
+  #settle(): void {
+    this.#settled = true
+    this.#hurry?.abort()
   }
 
   #post(

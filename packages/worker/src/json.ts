@@ -8,11 +8,10 @@ export class NotJsonError extends TypeError {
  * values that would silently vanish: functions, symbols, promises, maps and sets. `undefined` is left out of objects.
  */
 export function toJson(value: unknown): string {
-  const mark = `bigint${Math.random().toString(36).slice(2)}:`
-  let marked = false
+  let mark = ''
   const replace = (key: string, item: unknown): unknown => {
     if (typeof item === 'bigint') {
-      marked = true
+      mark ||= `bigint${Math.random().toString(36).slice(2)}:`
       return mark + item
     }
     const kind = unsendable(item)
@@ -28,7 +27,7 @@ export function toJson(value: unknown): string {
     throw new NotJsonError(`the output cannot be sent as JSON: ${reason}`, { cause: error })
   }
   if (text === undefined) return 'null'
-  return marked ? text.replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1') : text
+  return mark ? text.replace(new RegExp(`"${mark}(-?\\d+)"`, 'g'), '$1') : text
 }
 
 function unsendable(item: unknown): string | undefined {
