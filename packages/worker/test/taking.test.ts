@@ -71,7 +71,7 @@ describe('taking jobs', atOnce, () => {
       subscribe('http.client.request.start', note)
       const { RUNPOD_WEBHOOK_PING: _, ...env } = stub.env(joins)
       const config = { ...readConfig(env), stopUrl: undefined }
-      const worker = new Worker(config, { handler: () => 'quick', concurrency: 4 })
+      const worker = new Worker(config, { handler: () => 'quick', concurrency: 4, resultRetryMs: 0 })
       t.after(async () => {
         unsubscribe('http.client.request.start', note)
         worker.drain()
