@@ -81,7 +81,10 @@ export class CallForwarder {
   /** Handles a call to its end. Reads nothing of its body before the caller is known as a worker. */
   async pass(kind: CallKind, request: IncomingMessage, response: ServerResponse): Promise<void> {
     const gone = new AbortController()
-    const leave = () => gone.abort()
+    // The end of a response that was sent is no abort: each would make an exception with its stack.
+    const leave = () => {
+      if (!response.writableFinished) gone.abort()
+    }
     response.on('close', leave)
     // A worker that sends no more may have gone. Its results and pings count in any case, so their
     // answers wait for nothing else.
@@ -93,7 +96,6 @@ export class CallForwarder {
       else await this.#passOn(kind, request, response, sharer, gone.signal)
     } finally {
       request.socket.off('end', leave)
-      // The end of a response that was sent is no abort: each would make an exception with its stack.
       response.off('close', leave)
     }
   }
