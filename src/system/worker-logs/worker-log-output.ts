@@ -47,6 +47,7 @@ export class LogOutput {
   #notBeforeMs = 0
   /** Time of the end of the last job; null during the next job. */
   #endedMs: number | null = null
+  #marked: { readonly moment: 'begin' | 'end'; readonly atMs: number } | null = null
 
   /** @param folder the folder of the output, which need not exist yet. @param maxBytes limit of the output */
   constructor(folder: string, maxBytes: number, now: () => number) {
@@ -88,11 +89,14 @@ export class LogOutput {
    * counts as written before that end. The next reader notes the times of a file that cannot be read.
    */
   mark(moment: 'begin' | 'end'): void {
+    // Times are whole milliseconds, and the jobs of one call end within one: the first look counts for all.
+    if (this.#marked?.moment === moment && this.#marked.atMs === this.#now()) return
     try {
       this.refresh()
       const nowMs = this.#now()
       this.#notBeforeMs = nowMs + 1
       this.#endedMs = moment === 'end' ? nowMs : null
+      this.#marked = { moment, atMs: nowMs }
     } catch {}
   }
 
