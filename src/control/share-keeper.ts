@@ -246,9 +246,14 @@ function releaseKey({ endpointId, version }: { readonly endpointId: EndpointId; 
   return `${endpointId} ${version}`
 }
 
+/**
+ * Adds an id; above the limit the oldest leaves. An id that is present keeps its place, since a set that changes with
+ * each request makes new tables all the time; one that left and is still in use comes back with its next request.
+ */
 function remember(ids: Set<WorkerId>, id: WorkerId): void {
-  ids.delete(id)
+  if (ids.has(id)) return
   ids.add(id)
+  if (ids.size <= MAX_REMEMBERED) return
   const [oldest] = ids
-  if (ids.size > MAX_REMEMBERED) ids.delete(oldest!)
+  ids.delete(oldest!)
 }

@@ -75,6 +75,7 @@ export interface MetricBucket {
 
 /** Each size class reaches a fifth farther than the previous one, so a percentile is off by a tenth at most. */
 const GROWTH = 1.2
+const LOG_GROWTH = Math.log(GROWTH)
 /** The class of 30 days; longer times count in it too. */
 const LAST_CLASS = 120
 
@@ -95,8 +96,11 @@ export function emptyBucket(): MetricBucket {
 
 /** Counts a time, in milliseconds. */
 export function countTime(bucket: MetricBucket, time: MetricTime, ms: number): void {
-  const index = ms <= 1 ? 0 : Math.min(LAST_CLASS, Math.ceil(Math.log(ms) / Math.log(GROWTH)))
-  addToClass(bucket.times[time], index, 1)
+  addToClass(bucket.times[time], timeClass(ms), 1)
+}
+
+function timeClass(ms: number): number {
+  return ms <= 1 ? 0 : Math.min(LAST_CLASS, Math.ceil(Math.log(ms) / LOG_GROWTH))
 }
 
 function addToClass(classes: TimeClasses, index: number, count: number): void {
@@ -110,11 +114,15 @@ export function countOfRelease(
   version: number,
   { hasFailed, executionMs }: { readonly hasFailed: boolean; readonly executionMs: number | null },
 ): void {
-  const counted = emptyBucket()
-  if (executionMs !== null) countTime(counted, 'execution', executionMs)
-  const { execution } = counted.times
-  addReleases(bucket.releases, new Map([[version, { ended: 1, failed: hasFailed ? 1 : 0, execution }]]))
-  dropOldReleases(bucket)
+  let counts = bucket.releases.get(version)
+  if (counts === undefined) {
+    counts = { ended: 0, failed: 0, execution: [] }
+    bucket.releases.set(version, counts)
+    dropOldReleases(bucket)
+  }
+  counts.ended += 1
+  if (hasFailed) counts.failed += 1
+  if (executionMs !== null) addToClass(counts.execution, timeClass(executionMs), 1)
 }
 
 /** Adds the counts of releases to others, of each version. */

@@ -35,9 +35,13 @@ const RATE_MINUTES = 5
 
 const FAILED: ReadonlySet<MetricResult> = new Set(['failed', 'timedOut', 'expired'])
 
+const FAILURE: ResultCounts = { ended: 1, failed: 1, canceled: 0 }
+const CANCELLATION: ResultCounts = { ended: 1, failed: 0, canceled: 1 }
+const SUCCESS: ResultCounts = { ended: 1, failed: 0, canceled: 0 }
+
 /** One request with this result. */
 export function oneResult(result: MetricResult): ResultCounts {
-  return { ended: 1, failed: FAILED.has(result) ? 1 : 0, canceled: result === 'cancelled' ? 1 : 0 }
+  return FAILED.has(result) ? FAILURE : result === 'cancelled' ? CANCELLATION : SUCCESS
 }
 
 /** The requests of a bucket. */
