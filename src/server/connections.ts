@@ -8,6 +8,7 @@ import type { EndpointId } from '../core/ids.ts'
 import { REQUEST_ID } from '../core/request-head.ts'
 import { type Slot, Slots } from '../core/slots.ts'
 import { type ConnectionTotals, ownTotals } from './connection-totals.ts'
+import { IdleConnections, type OpenConnection, openConnection } from './idle-connections.ts'
 import { newRequestId } from './request-ids.ts'
 import { type ConnectionPlace, ConnectionShares } from './shares.ts'
 
@@ -98,12 +99,17 @@ interface Exchange {
   readonly incoming: IncomingMessage
   readonly outgoing: ServerResponse
   readonly socket: Socket
+  /** Undefined for a connection of another thread. */
+  readonly connection: OpenConnection | undefined
   readonly sinceMs: number
   readonly bytesAtStart: number
   /** Its place among all requests; null until it has one. */
   place: ConnectionPlace | null
-  /** Bytes of its body at the beginning of the current interval of {@link ConnectionLimits.bodyPaceMs}. */
-  pace: { readonly atMs: number; readonly bytes: number }
+  /**
+   * Bytes of its body at the beginning of the current interval of {@link ConnectionLimits.bodyPaceMs}; null in the
+   * first one, which begins with the request.
+   */
+  pace: { readonly atMs: number; readonly bytes: number } | null
   /** Time since which the client always has something to read; null while it has not. */
   unreadSinceMs: number | null
   /** A response that is in memory until it is sent: its size, and the bytes that the connection had sent before it. */
@@ -115,17 +121,18 @@ interface Exchange {
   bodySlot: Slot
 }
 
-function newExchange(incoming: IncomingMessage, outgoing: ServerResponse): Exchange {
+function newExchange(incoming: IncomingMessage, outgoing: ServerResponse, connection?: OpenConnection): Exchange {
   const { socket } = incoming
   const sinceMs = performance.now()
   return {
     incoming,
     outgoing,
     socket,
+    connection,
     sinceMs,
     bytesAtStart: socket.bytesRead,
     place: null,
-    pace: { atMs: sinceMs, bytes: 0 },
+    pace: null,
     unreadSinceMs: null,
     response: null,
     isStreamed: false,
@@ -149,12 +156,10 @@ function setExchange(incoming: IncomingMessage, exchange: Exchange | undefined):
 export class Connections {
   readonly #limits
   readonly #onFull
-  /** Number of exchanges of each connection. */
-  readonly #open = new Map<Socket, number>()
+  readonly #open = new Map<Socket, OpenConnection>()
   /** Connections without a request so far, the oldest first, with their start. */
   readonly #silent = new Map<Socket, number>()
-  /** Connections between two requests, the longest idle first, with the beginning of the idle time. */
-  readonly #idle = new Map<Socket, number>()
+  readonly #idle = new IdleConnections()
   readonly #exchanges = new Slots<Exchange>()
   readonly #totals
   readonly #crowded
@@ -203,7 +208,7 @@ export class Connections {
   secured(socket: Socket, secure: Socket): void {
     const sinceMs = this.#silent.get(socket) ?? performance.now()
     this.#forget(socket)
-    this.#open.set(secure, 0)
+    this.#open.set(secure, openConnection(secure))
     this.#totals.connections.add(1)
     this.#silent.set(secure, sinceMs)
     secure.once('close', () => this.#forget(secure))
@@ -276,7 +281,7 @@ export class Connections {
 
   /** True if a request on it has no complete response yet, or it was upgraded. */
   isBusy(socket: Socket): boolean {
-    return (this.#open.get(socket) ?? 0) > 0
+    return (this.#open.get(socket)?.exchanges ?? 0) > 0
   }
 
   /** True if the last request on it has no response yet. */
@@ -288,16 +293,17 @@ export class Connections {
 
   /** Records the upgrade of its socket: it counts until it closes, and is never closed to make room. */
   upgraded(socket: Socket): void {
-    if (!this.#open.has(socket)) return
-    this.#open.set(socket, this.#open.get(socket)! + 1)
+    const connection = this.#open.get(socket)
+    if (connection === undefined) return
+    connection.exchanges += 1
     this.#silent.delete(socket)
-    this.#idle.delete(socket)
+    this.#idle.remove(connection)
     socket.setTimeout(0)
   }
 
   /** Ends connections between two requests; those whose first request may be on its way stay. */
   endIdle(): void {
-    for (const socket of this.#idle.keys()) socket.destroy()
+    for (const { socket } of this.#idle.all()) socket.destroy()
   }
 
   /**
@@ -320,7 +326,7 @@ export class Connections {
    */
   #opened(socket: Socket, refusal: (() => string) | null): boolean {
     const nowMs = performance.now()
-    this.#open.set(socket, 0)
+    this.#open.set(socket, openConnection(socket))
     const open = this.#totals.connections.add(1)
     socket.once('close', () => this.#forget(socket))
     if (!this.#countAddress(socket)) return this.#turnAway(socket, refusal)
@@ -357,10 +363,10 @@ export class Connections {
    */
   #victim(nowMs: number): Socket | null {
     const [silent] = this.#silent
-    const [idle] = this.#idle
+    const idle = this.#idle.first
     if (silent !== undefined && nowMs - silent[1] > SILENT_MS) return silent[0]
-    if (idle !== undefined && nowMs - idle[1] > REUSED_MS) return idle[0]
-    return silent?.[0] ?? idle?.[0] ?? null
+    if (idle !== null && nowMs - (idle.idleSinceMs ?? nowMs) > REUSED_MS) return idle.socket
+    return silent?.[0] ?? idle?.socket ?? null
   }
 
   #turnAway(socket: Socket, refusal: (() => string) | null): false {
@@ -375,17 +381,23 @@ export class Connections {
   }
 
   #forget(socket: Socket): void {
-    if (this.#open.delete(socket)) this.#totals.connections.add(-1)
+    const connection = this.#open.get(socket)
+    if (connection === undefined) return
+    this.#open.delete(socket)
+    this.#totals.connections.add(-1)
     this.#silent.delete(socket)
-    this.#idle.delete(socket)
+    this.#idle.remove(connection)
   }
 
   #begin(incoming: IncomingMessage, outgoing: ServerResponse): void {
     const { socket } = incoming
-    const exchange = newExchange(incoming, outgoing)
-    this.#open.set(socket, (this.#open.get(socket) ?? 0) + 1)
-    this.#silent.delete(socket)
-    this.#idle.delete(socket)
+    const connection = this.#open.get(socket)
+    const exchange = newExchange(incoming, outgoing, connection)
+    if (connection !== undefined) {
+      connection.exchanges += 1
+      if (this.#silent.size > 0) this.#silent.delete(socket)
+      this.#idle.remove(connection)
+    }
     exchange.slot = this.#exchanges.add(exchange)
     setExchange(incoming, exchange)
     // Both events come once, and `once` is expensive.
@@ -400,14 +412,13 @@ export class Connections {
   }
 
   #end(exchange: Exchange): void {
-    const { socket, place } = exchange
+    const { socket, place, connection } = exchange
     this.#exchanges.remove(exchange.slot, exchange)
     setExchange(exchange.incoming, undefined)
     if (place !== null) this.#shares.leave(place)
-    const count = this.#open.get(socket)
-    if (count === undefined) return
-    this.#open.set(socket, count - 1)
-    if (count === 1) this.#idle.set(socket, performance.now())
+    if (connection === undefined) return
+    connection.exchanges -= 1
+    if (connection.exchanges === 0 && this.#open.has(socket)) this.#idle.add(connection, performance.now())
   }
 
   /** Reads the rest of a body: a client that is cut off while it sends may never read the response with the reason. */
@@ -430,7 +441,8 @@ export class Connections {
 
   /** True if a body is too slow. A full buffer waits for this server, not for the client. */
   #isTooSlow(exchange: Exchange, nowMs: number): boolean {
-    const { incoming, socket, sinceMs, bytesAtStart, pace } = exchange
+    const { incoming, socket, sinceMs, bytesAtStart } = exchange
+    const pace = exchange.pace ?? { atMs: sinceMs, bytes: 0 }
     if (incoming.complete) return false
     if (nowMs - sinceMs > this.#limits.bodyMs) return true
     if (incoming.readableLength >= incoming.readableHighWaterMark) return false
