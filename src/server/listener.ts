@@ -169,6 +169,8 @@ export async function listen(surface: Fetch, options: ListenOptions): Promise<Li
       connectionsCheckingInterval: CHECK_MS,
       maxHeaderSize: HEADER_BYTES,
       noDelay: true,
+      // A request without a body needs none of the events of a stream. Whoever waits for its end has to ask `hasBody`.
+      optimizeEmptyRequests: true,
       ...(mount === null ? {} : { shouldUpgradeCallback: mount.shouldUpgrade }),
     },
     respond,
