@@ -89,7 +89,8 @@ export function createLog(level: Level, readable: boolean): Log {
 const ACCESS_EVENT = 'gateway.request_finished' satisfies EventName
 /** End of a line of the access log: the name of an event comes last. */
 const ACCESS = `"msg":"${ACCESS_EVENT}"}\n`
-const MAX_BUFFERED = 65_536
+/** Limit of lines of the access log that wait. */
+const MAX_LINES = 250
 
 /** Longest wait of a line of the access log, in milliseconds. */
 const ACCESS_MS = 10
@@ -101,7 +102,9 @@ const ACCESS_MS = 10
 export class LogLines {
   readonly #out
   readonly #after: Timer
-  #waiting = ''
+  /** The lines of the access log that wait. They become text together, which costs less than one at a time. */
+  readonly #times: string[] = []
+  readonly #fields: object[] = []
   #isDue = false
 
   constructor(out: { write(text: string): unknown }, after: Timer = startTimer) {
@@ -111,9 +114,19 @@ export class LogLines {
   }
 
   write(line: string): void {
-    const waits = line.endsWith(ACCESS)
-    this.#waiting += line
-    if (!waits || this.#waiting.length > MAX_BUFFERED) this.#flush()
+    this.#flush()
+    this.#out.write(line)
+  }
+
+  /**
+   * Writes a line of the access log.
+   * @param time its field of the time
+   * @param fields the others, which do not change any more
+   */
+  writeLater(time: string, fields: object): void {
+    this.#times.push(time)
+    this.#fields.push(fields)
+    if (this.#fields.length > MAX_LINES) this.#flush()
     else if (!this.#isDue) {
       this.#isDue = true
       this.#after(ACCESS_MS, this.#due)
@@ -126,9 +139,11 @@ export class LogLines {
   }
 
   readonly #flush = (): void => {
-    const text = this.#waiting
-    if (text === '') return
-    this.#waiting = ''
+    if (this.#fields.length === 0) return
+    let text = ''
+    for (const [at, fields] of this.#fields.entries()) text += accessLine(this.#times[at]!, fields)
+    this.#times.length = 0
+    this.#fields.length = 0
     this.#out.write(text)
   }
 }
@@ -194,7 +209,12 @@ function accessWriter(log: Log): (fields: object) => void {
   const parts = log as unknown as Readonly<Record<symbol, unknown>>
   const out = parts[streamSym] as { write(line: string): unknown }
   const time = parts[timeSym] as () => string
-  return fields => out.write(`{"level":"debug"${time()},${JSON.stringify(fields).slice(1, -1)},${ACCESS}`)
+  if (out instanceof LogLines) return fields => out.writeLater(time(), fields)
+  return fields => out.write(accessLine(time(), fields))
+}
+
+function accessLine(time: string, fields: object): string {
+  return `{"level":"debug"${time},${JSON.stringify(fields).slice(1, -1)},${ACCESS}`
 }
 
 /** Starts a timer that does not keep the process alive; its count ends with the process. */

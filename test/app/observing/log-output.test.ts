@@ -10,7 +10,8 @@ function opened() {
   const timers: { ms: number; end: () => void }[] = []
   const lines = new LogLines({ write: text => writes.push(text) }, (ms, end) => timers.push({ ms, end }))
   const log = pino({ level: 'debug', base: null, timestamp: false }, lines)
-  const passed = (path: string) => log.debug({ path }, 'gateway.request_finished')
+  const emit = logEvents(log)
+  const passed = (path: string) => emit('gateway.request_finished', { ...entry, path })
   return {
     log,
     passed,
