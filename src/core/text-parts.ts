@@ -13,8 +13,12 @@ export function withoutEnd(text: string, character: string): string {
 
 /** The text before the first of some marks; the whole text if it has no mark. */
 export function textBefore(text: string, ...marks: readonly string[]): string {
-  const positions = marks.map(mark => text.indexOf(mark)).filter(at => at !== -1)
-  return positions.length === 0 ? text : text.slice(0, Math.min(...positions))
+  let end = text.length
+  for (const mark of marks) {
+    const at = text.indexOf(mark)
+    if (at !== -1 && at < end) end = at
+  }
+  return end === text.length ? text : text.slice(0, end)
 }
 
 /** True if a text has these words in this order. */

@@ -82,23 +82,12 @@ export class Gateway implements Entrance {
 
   /** Responds to a request in every case. */
   handle(incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute): void {
-    this.#admit(incoming, route, {
-      carrier: outgoing,
-      preflight: ({ headers }, requestId) =>
-        void outgoing.writeHead(204, { ...headers, [REQUEST_ID]: requestId }).end(),
-      refuse: (error, requestId) => respondError(incoming, outgoing, error, requestId, formOf(error, route)),
-      forward: request => this.#parts.forwarding.forward(incoming, outgoing, request),
-    })
+    this.#admit(incoming, route, new RequestResponder(this.#parts.forwarding, incoming, outgoing, route))
   }
 
   /** Responds to an upgrade in every case. */
   upgrade(incoming: IncomingMessage, socket: Duplex, head: Buffer, route: GatewayRoute): void {
-    this.#admit(incoming, route, {
-      carrier: socket,
-      preflight: (_, requestId) => refuseUpgrade(socket, keyMissing(), requestId),
-      refuse: (error, requestId) => refuseUpgrade(socket, error, requestId),
-      forward: request => this.#parts.forwarding.upgrade(incoming, socket, head, { ...request, toHealth: false }),
-    })
+    this.#admit(incoming, route, new UpgradeResponder(this.#parts.forwarding, incoming, socket, head))
   }
 
   /** Requests, sockets and busy workers of an endpoint at this moment. */
@@ -171,8 +160,7 @@ export class Gateway implements Entrance {
       return
     }
     if (this.#parts.stopping.aborted) throw serverStopping()
-    const { carrier } = responder
-    const kind = 'writeHead' in carrier ? 'requests' : 'sockets'
+    const { carrier, kind } = responder
     const { endpointId } = admitted
     this.#count(endpointId, kind, 1)
     const slot = this.#carriers.add(carrier)
@@ -227,10 +215,13 @@ export class Gateway implements Entrance {
   }
 
   #count(id: EndpointId, kind: keyof typeof NONE_PASSING, by: 1 | -1): void {
-    const passing = this.#passing.get(id) ?? { requests: 0, sockets: 0 }
+    let passing = this.#passing.get(id)
+    if (passing === undefined) {
+      passing = { requests: 0, sockets: 0 }
+      this.#passing.set(id, passing)
+    }
     passing[kind] += by
     if (passing.requests + passing.sockets === 0) this.#passing.delete(id)
-    else this.#passing.set(id, passing)
     this.#parts.passed?.(id)
   }
 }
@@ -246,6 +237,7 @@ interface Arrival {
 
 /** The form of responses: to a request, or to an upgrade. */
 interface Responder {
+  readonly kind: keyof Passing
   readonly carrier: ServerResponse | Duplex
   preflight(preflight: Preflight, requestId: string): void
   refuse(error: AppError, requestId: string): void
@@ -255,6 +247,60 @@ interface Responder {
 /** The form of an error: a limit of a key refuses only clients of these forms, at whatever address. */
 function formOf(error: AppError, route: GatewayRoute): ErrorForm | null {
   return error instanceof KeyLimitError ? errorForm(route.path) : (route.errorForm ?? null)
+}
+
+class RequestResponder implements Responder {
+  readonly kind = 'requests'
+  readonly carrier: ServerResponse
+  readonly #forwarding
+  readonly #incoming
+  readonly #route
+
+  constructor(forwarding: Forwarding, incoming: IncomingMessage, outgoing: ServerResponse, route: GatewayRoute) {
+    this.#forwarding = forwarding
+    this.#incoming = incoming
+    this.#route = route
+    this.carrier = outgoing
+  }
+
+  preflight({ headers }: Preflight, requestId: string): void {
+    this.carrier.writeHead(204, { ...headers, [REQUEST_ID]: requestId }).end()
+  }
+
+  refuse(error: AppError, requestId: string): void {
+    respondError(this.#incoming, this.carrier, error, requestId, formOf(error, this.#route))
+  }
+
+  forward(request: ProxyRequest): ReturnType<Forwarding['forward']> {
+    return this.#forwarding.forward(this.#incoming, this.carrier, request)
+  }
+}
+
+class UpgradeResponder implements Responder {
+  readonly kind = 'sockets'
+  readonly carrier: Duplex
+  readonly #forwarding
+  readonly #incoming
+  readonly #head
+
+  constructor(forwarding: Forwarding, incoming: IncomingMessage, socket: Duplex, head: Buffer) {
+    this.#forwarding = forwarding
+    this.#incoming = incoming
+    this.#head = head
+    this.carrier = socket
+  }
+
+  preflight(_: Preflight, requestId: string): void {
+    refuseUpgrade(this.carrier, keyMissing(), requestId)
+  }
+
+  refuse(error: AppError, requestId: string): void {
+    refuseUpgrade(this.carrier, error, requestId)
+  }
+
+  forward(request: ProxyRequest): ReturnType<Forwarding['forward']> {
+    return this.#forwarding.upgrade(this.#incoming, this.carrier, this.#head, { ...request, toHealth: false })
+  }
 }
 
 /** The only value of a header; undefined if it was not sent. */

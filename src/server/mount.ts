@@ -2,10 +2,12 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { LOCAL_CONSOLE } from '../api/console/origin.ts'
+import { cacheLast } from '../core/cache-last.ts'
 import { TASKS_PATH, taskIdFromSegment } from '../core/endpoints/task.ts'
 import { RETRY_UNAVAILABLE_S } from '../core/errors.ts'
 import { type EndpointId, FLASH, isEndpointId } from '../core/ids.ts'
 import { absoluteTarget, REQUEST_ID } from '../core/request-head.ts'
+import { textBefore } from '../core/text-parts.ts'
 import type { Entrance, GatewayRoute } from '../gateway/entrance/route.ts'
 import { plainHost } from './hosts.ts'
 import { requestIdFromHeaders } from './request-ids.ts'
@@ -30,6 +32,8 @@ export interface Mount {
 }
 
 const PREFIX = '/lb/'
+/** Ids are labels of host names, too. */
+const MAX_ID_LENGTH = 63
 
 /** Parts of a request that name its destination. */
 export type AddressedRequest = Pick<IncomingMessage, 'url' | 'headers'>
@@ -70,8 +74,9 @@ export function routing({
     const endpointId = other === null ? named.endpointId : findEndpoint(other)
     const path = target === null ? url : fromSlash(target.rest)
     const isNamed = endpointId !== null || named.isFlash
-    const route = isNamed ? { endpointId, prefix: null, path } : (ofPath(path) ?? ofTask(path))
-    return route === null ? null : { ...route, host: target?.host ?? null }
+    const absoluteHost = target?.host ?? null
+    if (isNamed) return { endpointId, prefix: null, path, host: absoluteHost }
+    return ofPath(path, absoluteHost) ?? ofTask(path, absoluteHost)
   }
 }
 
@@ -85,37 +90,33 @@ interface HostMeaning {
 }
 
 /** Slashes may be repeated up to the id; the rest of the path is the worker's own. */
-function ofPath(path: string): Omit<GatewayRoute, 'host'> | null {
-  const [start] = /^\/+lb\/+/.exec(path) ?? []
-  if (start === undefined) return null
-  const end = path.slice(start.length).search(/[/?]/)
-  const id = end < 0 ? path.slice(start.length) : path.slice(start.length, start.length + end)
+function ofPath(path: string, host: string | null): GatewayRoute | null {
+  const start = idStart(path)
+  if (start < 0) return null
+  const id = textBefore(path.slice(start, start + MAX_ID_LENGTH + 1), '/', '?')
   if (!isEndpointId(id)) return null
-  return { endpointId: id, prefix: PREFIX + id, path: fromSlash(path.slice(start.length + id.length)) }
+  return { endpointId: id, prefix: PREFIX + id, path: fromSlash(path.slice(start + id.length)), host }
+}
+
+/** Place of the id below `/lb/`; -1 for any other path. */
+function idStart(path: string): number {
+  if (path.startsWith(PREFIX) && path[PREFIX.length] !== '/') return PREFIX.length
+  return /^\/+lb\/+/.exec(path)?.[0].length ?? -1
 }
 
 /** The program of a task: its client makes a host name of an id that has a path. */
-function ofTask(path: string): Omit<GatewayRoute, 'host'> | null {
+function ofTask(path: string, host: string | null): GatewayRoute | null {
   if (!path.startsWith(TASKS_PATH)) return null
   const rest = path.slice(TASKS_PATH.length)
   const end = rest.search(/[/?]/)
   const segment = end < 0 ? rest : rest.slice(0, end)
   const id = taskIdFromSegment(segment)
   if (id === null || !isEndpointId(id)) return null
-  return { endpointId: id, prefix: null, path: fromSlash(rest.slice(segment.length)), isTask: true }
+  return { endpointId: id, prefix: null, path: fromSlash(rest.slice(segment.length)), host, isTask: true }
 }
 
 function fromSlash(path: string): string {
   return path.startsWith('/') ? path : `/${path}`
-}
-
-/** Caches the last result: a client sends the same host repeatedly, and most clients send the same one. */
-function cacheLast<Found>(find: (host: string) => Found): (host: string) => Found {
-  let latest: { readonly host: string; readonly found: Found } | null = null
-  return host => {
-    if (latest?.host !== host) latest = { host, found: find(host) }
-    return latest.found
-  }
 }
 
 /** Handling of requests that are not for an endpoint. */

@@ -68,6 +68,8 @@ interface NamedRequest extends ArrivingRequest {
   readonly route: GatewayRoute & { readonly endpointId: EndpointId }
 }
 
+type Unfinished<Fields> = { -readonly [Field in keyof Fields]: Fields[Field] }
+
 /** The endpoint at a place of an app. @throws AppError `not_found` */
 export type FindTarget = (owner: OwnerId, place: AppTarget) => Promise<EndpointId>
 
@@ -158,7 +160,7 @@ export class GatewayAdmission {
     if (keys.length > MAX_KEYS) throw new AppError('invalid', `a request has at most ${MAX_KEYS} keys`)
     const { endpointId } = route
     if (endpointId === null) return this.#admitTarget(arriving, keys)
-    return this.#admitNamed({ ...arriving, route: { ...route, endpointId } }, keys)
+    return this.#admitNamed(arriving as NamedRequest, keys)
   }
 
   /** A request whose headers name the endpoint, for which the account of its key must be known first. */
@@ -228,9 +230,9 @@ export class GatewayAdmission {
     const stripped = withoutKeys({ path: route.path, rawHeaders }, validKeys)
     const { path, subprotocol } = stripped
     if (cached.reserved.length > 0 && cached.reserved.includes(comparablePath(path))) throw pathReserved()
-    const sender = readSender({ ...arriving, rawHeaders: stripped.rawHeaders }, this.#isTrusted)
+    const sender = readSender(arriving, this.#isTrusted, stripped.rawHeaders)
     const prefix = sender.prefix + (route.prefix ?? '')
-    return {
+    const request: Unfinished<ProxyRequest> = {
       endpointId,
       owner: cached.endpoint.owner,
       requestId: arriving.requestId,
@@ -242,13 +244,14 @@ export class GatewayAdmission {
       host: sender.host,
       isOpen: this.#isOpen(arriving, cached.endpoint),
       toHealth: (method === 'GET' || method === 'HEAD') && textBefore(path, '?') === cached.healthPath,
-      ...(subprotocol === null ? {} : { subprotocol }),
-      ...(caller === null ? {} : { caller }),
-      ...(route.waitsFor === undefined ? {} : { waitsFor: route.waitsFor }),
-      ...(route.hidesUsage === true ? { hidesUsage: true } : {}),
-      ...(route.errorForm === undefined ? {} : { errorForm: route.errorForm }),
-      ...(route.complete === undefined ? {} : { complete: route.complete }),
     }
+    if (caller !== null) request.caller = caller
+    if (subprotocol !== null) request.subprotocol = subprotocol
+    if (route.waitsFor !== undefined) request.waitsFor = route.waitsFor
+    if (route.hidesUsage === true) request.hidesUsage = true
+    if (route.errorForm !== undefined) request.errorForm = route.errorForm
+    if (route.complete !== undefined) request.complete = route.complete
+    return request
   }
 
   /** Names count for the first account only: other accounts could choose the same name. */

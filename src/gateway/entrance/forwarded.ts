@@ -61,9 +61,14 @@ export function addressList(networks: readonly string[]): (address: string) => b
 /**
  * The sender of a request. Headers about the sender are dropped unless a trusted proxy sent them.
  * @param isTrusted true for the address of a trusted proxy
+ * @param rawHeaders those of the request that count, in place of all
  */
-export function readSender(request: ReceivedRequest, isTrusted: (address: string) => boolean): Sender {
-  const { peer, isSecure = false, host, rawHeaders } = request
+export function readSender(
+  request: ReceivedRequest,
+  isTrusted: (address: string) => boolean,
+  rawHeaders = request.rawHeaders,
+): Sender {
+  const { peer, isSecure = false, host } = request
   const peerProtocol = isSecure ? 'https' : 'http'
   const client = peer.replace(/^::ffff:(?=\d+\.)/i, '')
   const otherHeaders = withoutForwarded(rawHeaders)

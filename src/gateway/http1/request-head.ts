@@ -1,3 +1,4 @@
+import { cacheLast } from '../../core/cache-last.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
@@ -213,7 +214,7 @@ function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): stri
   return (
     `X-Forwarded-For: ${client}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: ${protocol}\r\n` +
     (prefix === null ? '' : `X-Forwarded-Prefix: ${prefix}\r\n`) +
-    `Forwarded: ${senders};host=${quoted(host)};proto=${protocol}\r\n` +
+    `Forwarded: ${senders};host=${quotedHost(host)};proto=${protocol}\r\n` +
     // After the `Via` lines of earlier proxies (RFC 9110, 7.6.3).
     'Via: 1.1 runyard\r\n'
   )
@@ -228,6 +229,8 @@ function quoted(text: string): string {
   if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text)) return text
   return `"${text.replace(/["\\]/g, '\\$&')}"`
 }
+
+const quotedHost = cacheLast(quoted)
 
 /**
  * Reads the header `X-Runpod-Worker-Id`: an id alone, or after `strict` or `strict-resume`.

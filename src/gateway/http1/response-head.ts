@@ -48,6 +48,8 @@ const HEAD =
 const FIELDS =
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
 
+const WORKER_ID_LOWER = WORKER_ID.toLowerCase()
+
 /** The fields about framing and the connection. */
 interface SpecialFields {
   contentLength: string | null
@@ -164,7 +166,7 @@ function readSpecial(lower: string, value: string, special: SpecialFields): bool
       special.requestId = value
       return true
     default:
-      return isHopByHop(lower) || lower === WORKER_ID.toLowerCase()
+      return isHopByHop(lower) || lower === WORKER_ID_LOWER
   }
 }
 

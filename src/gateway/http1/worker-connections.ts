@@ -28,6 +28,8 @@ export class WorkerConnections {
   readonly #kept
   /** By worker and address. */
   readonly #idle = new Map<string, WorkerConnection[]>()
+  /** Keys of {@link #idle} by address, since each request needs one. */
+  readonly #keys = new WeakMap<SocketAddress, { readonly workerId: WorkerId; readonly key: string }>()
   #sweeping: (() => void) | null = null
   #closed = false
 
@@ -48,7 +50,7 @@ export class WorkerConnections {
    * @param kind `fresh` for a new one, `tunnel` for a new one that may become a tunnel
    */
   take(workerId: WorkerId, address: SocketAddress, kind: 'any' | 'fresh' | 'tunnel'): WorkerConnection {
-    const key = connectionKey(workerId, address)
+    const key = this.#key(workerId, address)
     const idle = kind === 'any' ? this.#idle.get(key) : undefined
     if (idle !== undefined) {
       const nowMs = this.#clock.monotonic()
@@ -65,6 +67,14 @@ export class WorkerConnections {
     )
   }
 
+  #key(workerId: WorkerId, address: SocketAddress): string {
+    const known = this.#keys.get(address)
+    if (known?.workerId === workerId) return known.key
+    const key = connectionKey(workerId, address)
+    this.#keys.set(address, { workerId, key })
+    return key
+  }
+
   /** Ends all idle connections, and keeps no further ones. */
   close(): void {
     this.#closed = true
@@ -77,12 +87,15 @@ export class WorkerConnections {
   #keep(key: string, connection: WorkerConnection, { idleSeconds }: ResponseHead): void {
     const { idleMs, maxIdleMs, maxIdle } = this.#kept
     const forMs = idleSeconds === null ? idleMs : Math.min(idleSeconds * 1000 - MARGIN_MS, maxIdleMs)
-    const idle = this.#idle.get(key) ?? []
-    if (this.#closed || forMs <= 0 || idle.length >= maxIdle) {
+    let idle = this.#idle.get(key)
+    if (this.#closed || forMs <= 0 || (idle?.length ?? 0) >= maxIdle) {
       connection.destroy()
       return
     }
-    this.#idle.set(key, idle)
+    if (idle === undefined) {
+      idle = []
+      this.#idle.set(key, idle)
+    }
     connection.idleUntilMs = this.#clock.monotonic() + forMs
     idle.push(connection)
     this.#sweeping ??= this.#clock.after(SWEEP_MS, this.#sweep)

@@ -39,6 +39,15 @@ export interface ServerKey {
   readonly scope: KeyScope
 }
 
+/** A key that was read a moment ago. */
+interface CachedKey {
+  readonly key: ApiKey
+  readonly readMs: number
+  untilMs: number
+  /** Null before its first use. */
+  caller: Caller | null
+}
+
 /** Rights of callers: API keys, the operations that they open, and the windows in which REST requests are counted. */
 export class Access {
   /** Counts of failed keys, by address. */
@@ -47,7 +56,7 @@ export class Access {
   readonly keyLimits: KeyLimiter
   readonly #ports
   readonly #windows
-  readonly #cache = new Map<string, { readonly key: ApiKey; readonly readMs: number; untilMs: number }>()
+  readonly #cache = new Map<string, CachedKey>()
   readonly #jobLimiter
   readonly #uses
   readonly #appWorkers
@@ -102,13 +111,16 @@ export class Access {
    * authenticated.
    */
   recall(key: string): Caller | null {
-    const hash = this.#ports.vault.hash(key)
-    const record = this.#cached(hash)
-    return record !== null && isValidAt(record, this.#ports.clock.now()) ? this.#useKey(record) : null
+    const entry = this.#cache.get(this.#ports.vault.hash(key))
+    const nowMs = this.#ports.clock.now()
+    if (entry === undefined || entry.untilMs <= nowMs || !isValidAt(entry.key, nowMs)) return null
+    this.#noteUse(entry.key, nowMs)
+    entry.caller ??= callerFromKey(entry.key)
+    return entry.caller
   }
 
   #useKey(record: ApiKey): Caller {
-    this.#noteUse(record)
+    this.#noteUse(record, this.#ports.clock.now())
     return callerFromKey(record)
   }
 
@@ -322,14 +334,13 @@ export class Access {
     }
     if (this.#cache.size >= CACHE_SIZE) this.#cache.clear()
     if (key !== null && changes === this.#changes) {
-      this.#cache.set(hash, { key, readMs: nowMs, untilMs: nowMs + CACHE_MS })
+      this.#cache.set(hash, { key, readMs: nowMs, untilMs: nowMs + CACHE_MS, caller: null })
     }
     return key
   }
 
   /** The request does not wait for it. If the store fails, only this record is lost. */
-  #noteUse({ id, lastUsedAtMs }: ApiKey): void {
-    const nowMs = this.#ports.clock.now()
+  #noteUse({ id, lastUsedAtMs }: ApiKey, nowMs: number): void {
     if (nowMs - (this.#used.get(id) ?? lastUsedAtMs ?? 0) < USE_MS) return
     if (this.#used.size >= CACHE_SIZE) this.#used.clear()
     this.#used.set(id, nowMs)
