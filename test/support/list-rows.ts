@@ -284,6 +284,30 @@ export const LIST_SAMPLES: readonly ListSample[] = [
     rows: Object.entries(READY_WORKERS).map(([name, worker]) => ({ name, ...worker })),
   },
   {
+    command: 'runyard usage',
+    columns: usageColumns('day', new Map([['b1bxxzc34cuxc8', 'llama-3']])),
+    rows: [
+      {
+        startTime: '2026-11-20T00:00:00Z',
+        serverlessId: 'b1bxxzc34cuxc8',
+        totalAmount: 1.234,
+        usage: {
+          jobs: { completed: 1_204, failed: 3 },
+          runningMs: 3_100_000,
+          idleMs: 240_000,
+          startingMs: 21_000,
+          tokens: { promptTokens: 1_804_551, completionTokens: 390_112 },
+        },
+      },
+      {
+        startTime: '2026-11-20T00:00:00Z',
+        serverlessId: 'k2m9x7q4z1v8p3',
+        totalAmount: 0,
+        usage: { jobs: { completed: 9, failed: 0 }, runningMs: 41_000, idleMs: 0, startingMs: 3_000, tokens: null },
+      },
+    ],
+  },
+  {
     command: 'runyard usage --bucket hour',
     columns: usageColumns('hour', new Map([['b1bxxzc34cuxc8', 'llama-3']])),
     rows: [

@@ -11,9 +11,11 @@ export function usageColumns(bucket: BucketSize, names: ReadonlyMap<unknown, str
   return [
     { title: 'FROM', text: row => startText(String(row.startTime), bucket) },
     { title: 'ENDPOINT', text: row => names.get(row.serverlessId) ?? shown(row.serverlessId) },
-    column('COMPLETED', 'usage.jobs.completed'),
+    column('DONE', 'usage.jobs.completed'),
     column('FAILED', 'usage.jobs.failed'),
-    ...[time('RUNNING', 'runningMs'), time('IDLE', 'idleMs'), time('STARTING', 'startingMs')],
+    ...[time('RUNNING', 'runningMs'), time('IDLE', 'idleMs'), time('START', 'startingMs')],
+    // Tokens are summed by the day.
+    ...(bucket === 'hour' ? [] : [{ title: 'TOKENS', text: tokensText }]),
     { title: 'COST', text: row => money(Number(row.totalAmount)) },
   ]
 }
@@ -52,6 +54,13 @@ export const LIMIT_COLUMNS: readonly Column[] = [
   column('USED', 'used'),
   column('LIMIT', 'limit'),
 ]
+
+/** The tokens of a record, of prompt and completion together. */
+function tokensText(row: TableRow): string {
+  const count = (name: string) => memberAt(row, `usage.tokens.${name}`)
+  const [prompt, completion] = [count('promptTokens'), count('completionTokens')]
+  return typeof prompt === 'number' && typeof completion === 'number' ? String(prompt + completion) : '-'
+}
 
 /** Dollars with two decimals, or more for small amounts. */
 export function money(dollars: number): string {
