@@ -106,6 +106,44 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     assert.equal(JSON.parse(given.text).model, 'lora-1')
   })
 
+  test('every operation comes to both kinds of endpoints, whole and streamed', async () => {
+    const image = (name: string) => new File(['x'], name, { type: 'image/png' })
+    for (const model of ['llama', 'words']) {
+      const completion = { model, prompt: 'a b' }
+      assert.equal((await client.completions.create(completion)).choices[0]?.text, 'a b', model)
+      let text = ''
+      for await (const event of await client.completions.create({ ...completion, stream: true }))
+        text += event.choices[0]?.text ?? ''
+      assert.equal(text, 'a b', model)
+      assert.equal((await client.responses.create({ model, input: 'a b' })).output_text, 'a b', model)
+      text = ''
+      for await (const event of await client.responses.create({ model, input: 'a b', stream: true }))
+        if (event.type === 'response.output_text.delta') text += event.delta
+      assert.equal(text, 'a b', model)
+      const { data } = await client.embeddings.create({ model, input: 'abc', encoding_format: 'float' })
+      assert.equal(data[0]?.embedding[0], 3)
+      const ranked = await ask(server, '/openai/v1/rerank', { body: { model, query: 'a', documents: ['a', 'b'] } })
+      assert.deepEqual(ranked.json.results, [{ index: 0 }, { index: 1 }], model)
+      const drawn = await client.images.generate({ model, prompt: 'a b' })
+      assert.equal(Buffer.from(drawn.data![0]!.b64_json!, 'base64').toString(), 'a b', model)
+      const edited = { model, prompt: 'a', image: [image('1.png'), image('2.png')] }
+      if (model === 'words')
+        assert.equal(
+          Buffer.from((await client.images.edit(edited)).data![0]!.b64_json!, 'base64').toString(),
+          'a 1.png',
+        )
+      else await client.images.edit(edited)
+      const heard = await client.audio.transcriptions.create({ model, file: image('a.wav') })
+      assert.match(heard.text, /a\.wav/)
+      const body = { model, max_tokens: 1, messages: user('a'), stream: true }
+      const streamed = (await ask(server, '/openai/v1/messages', { body })).text
+      assert.match(streamed, /^event: message_start\ndata: .*\n\nevent: message_stop\ndata: .*\n\n$/, model)
+    }
+    const speech = await client.audio.speech.create({ model: 'llama', input: 'abc', voice: 'alloy' })
+    assert.equal(speech.headers.get('content-type'), 'audio/mpeg')
+    assert.deepEqual([...new Uint8Array(await speech.arrayBuffer())], [0, 255, 3])
+  })
+
   test('the form of Anthropic works, and no key comes to the worker', async () => {
     const { status, json } = await ask(server, '/openai/v1/messages', {
       headers: { authorization: null, 'x-api-key': server.apiKey },
@@ -114,6 +152,7 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     assert.deepEqual([status, json.content[0].text, json.keys], [200, 'Qwen/Qwen3-8B', []])
   })
 
+  /** A client that leaves after the first of a thousand words. */
   const leaving = async (from: OpenAI, at: Server, id: string, model: string) => {
     const stopped = new AbortController()
     const body = { model, messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
@@ -123,7 +162,12 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
       break
     }
     stopped.abort()
-    await until('the worker to see it', async () => (await ask(at, `/lb/${id}/left`)).json.left === 1)
+    const words = await until('the worker to see it', async () => {
+      const { json } = await ask(at, `/lb/${id}/left`)
+      return json.left === 1 && json.words
+    })
+    // The worker counts, so that no slow machine changes it: all of them would take 50 s at least.
+    assert.ok(words < 500, `${words} of 1000 words were made`)
   }
 
   test('a client that leaves ends its request at the worker, long before its answer would end', () =>
@@ -208,6 +252,32 @@ print(json.dumps(seen))`
       client.chat.completions.create(refused),
       OpenAI.BadRequestError,
       'a ready model has its status',
+    )
+  })
+
+  test('errors of the gateway have the form that the client reads, at the base URLs of its kind alone', async () => {
+    const settings = { ...BALANCED, name: 'paused', workersMin: 0, workersMax: 0 }
+    const id = await makeEndpoint(server, { folder: fixture('balanced-openai'), settings })
+    const message = 'no workers available'
+    const at = async (path: string) => {
+      const { status, json } = await ask(server, path, { body: { model: 'paused', messages: [] } })
+      assert.equal(status, 400)
+      return json
+    }
+    for (const base of ['/openai', `/v2/${id}/openai`]) {
+      const error = { message, type: 'invalid_request_error', param: null, code: 'invalid' }
+      assert.deepEqual(await at(`${base}/v1/chat/completions`), { error })
+      const other = { type: 'error', error: { type: 'invalid_request_error', message } }
+      assert.deepEqual(await at(`${base}/v1/messages`), other)
+    }
+    for (const path of ['/v1/chat/completions', '/v1/messages'])
+      assert.deepEqual(await at(`/lb/${id}${path}`), { error: message })
+    await assert.rejects(
+      client.chat.completions.create({ model: 'paused', messages: [] }),
+      (error: InstanceType<typeof OpenAI.APIError>) => {
+        assert.deepEqual([error.message, error.type], [`400 ${message}`, 'invalid_request_error'])
+        return true
+      },
     )
   })
 

@@ -158,7 +158,7 @@ describe('the official OpenAI client for JavaScript', () => {
       message: '404 endpoint nosuch not found',
     })
     const file = new File(['x'], 'a.wav')
-    const unserved = Promise.resolve(client.audio.transcriptions.create({ model, file }))
+    const unserved = Promise.resolve(client.audio.translations.create({ model, file }))
     await assert.rejects(unserved, { status: 404, message: '404 the model says 404' })
   })
 
