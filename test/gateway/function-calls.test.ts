@@ -1,11 +1,22 @@
 /** Calls that come from networks of workers, in which only functions of apps may speak as clients. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { functionCallProblem } from '../../src/server/function-calls.ts'
+import type { EndpointId } from '../../src/core/ids.ts'
+import { functionCalls } from '../../src/server/function-calls.ts'
+import { routing } from '../../src/server/mount.ts'
 
-const problem = (authorization: string | undefined, url = '/v2/flash/run', more: readonly string[] = []) =>
-  functionCallProblem({
+const findEndpoint = (name: string) => (name === 'words.example' ? ('abcdefgh1234' as EndpointId) : null)
+const judge = functionCalls(routing({ domain: 'lb.example', ownHosts: [], closedHosts: [], findEndpoint }))
+
+const problem = (
+  authorization: string | undefined,
+  url = '/v2/flash/run',
+  more: readonly string[] = [],
+  host = 'localhost',
+) =>
+  judge({
     url,
+    headers: { host },
     rawHeaders: [...(authorization === undefined ? [] : ['Authorization', authorization]), ...more],
   })
 
@@ -18,8 +29,18 @@ test('a function of an app calls with the token of its worker, and with nothing 
 })
 
 test('the program of a task has a token of its own', () => {
-  assert.equal(problem('Bearer of the task', '/tasks/abc-8080.proxy.runpod.net/submit'), null)
+  assert.equal(problem('Bearer of the task', '/tasks/abcdefgh1234-8080.proxy.runpod.net/submit'), null)
   assert.equal(problem('Bearer of a person', '/v2/tasks/run')?.status, 403)
+})
+
+test('the path of a task is none at the host of an endpoint, which has paths of its own', () => {
+  const path = '/tasks/abcdefgh1234-8080.proxy.runpod.net/submit'
+  for (const host of ['abcdefgh1234.localhost:8000', 'abcdefgh1234.lb.example', 'words.example', 'flash.localhost']) {
+    assert.equal(problem('Bearer rpa_of_a_person', path, [], host)?.status, 403, host)
+    assert.equal(problem('Bearer rpa_of_a_person', `http://${host}${path}`)?.status, 403, host)
+    assert.equal(problem('Bearer rpw_abc', path, [], host), null, host)
+  }
+  assert.equal(problem('Bearer of the task', `http://localhost${path}`), null)
 })
 
 test('the key of a person does not come along with the token of a worker', () => {

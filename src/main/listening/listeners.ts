@@ -16,9 +16,10 @@ import type { ThreadChannel } from '../../gateway/threads/messages.ts'
 import { functionFolder, functionSocket, workerSocket } from '../../relay/relay-file.ts'
 import { type ConnectionCounts, connectionsWithin, reservedBeside } from '../../server/connections.ts'
 import { ContainerAddress } from '../../server/container-address.ts'
-import { functionCallProblem } from '../../server/function-calls.ts'
+import { functionCalls } from '../../server/function-calls.ts'
 import { formatOrigin, type Listener, type ListenOptions, listen } from '../../server/listener.ts'
 import type { Mount } from '../../server/mount.ts'
+import { routing } from '../../server/mount.ts'
 import { withPassage } from '../../server/passage.ts'
 import { PassedRequests } from '../../server/passed-requests.ts'
 import type { TakeCall } from '../../server/received-calls.ts'
@@ -80,7 +81,8 @@ async function listenForFunctions(
   if (!hasNetworks && docker === 'off') return null
   try {
     ensureFolder(functionFolder(dataDir))
-    const own = { ...options, host: '127.0.0.1', port: 0, callProblem: functionCallProblem }
+    const routeOf = options.mount === undefined ? () => null : routing(options.mount)
+    const own = { ...options, host: '127.0.0.1', port: 0, callProblem: functionCalls(routeOf) }
     const listener = await listen(front.fetch(OF_FUNCTIONS), own)
     return await withPassage(listener, functionSocket(dataDir), options.maxConnections)
   } catch (error) {
