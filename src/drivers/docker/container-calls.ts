@@ -21,6 +21,7 @@ export interface ListedContainer {
 }
 
 const CREATE_MS = 60_000
+const REMOVE_MS = 60_000
 
 /** Makes, starts and finds containers. */
 export class ContainerCalls {
@@ -54,8 +55,27 @@ export class ContainerCalls {
     const container = await this.#make({ spec: withPath, app }, image, connection)
     const archive = runtimeArchive(this.#runtime)
     const path = `/containers/${container}/archive`
-    await this.#engine.call({ method: 'PUT', path, query: { path: '/' }, archive, deadlineMs: CREATE_MS })
+    try {
+      await this.#engine.call({ method: 'PUT', path, query: { path: '/' }, archive, deadlineMs: CREATE_MS })
+    } catch (thrown) {
+      // Nobody else knows it before its worker has it; if the engine is away, `tidy` removes it.
+      await this.remove(container).catch(() => {})
+      throw thrown
+    } finally {
+      archive.destroy()
+    }
     return container
+  }
+
+  /** Removes a container with its file system. @throws EngineError */
+  remove(container: string): Promise<void> {
+    const query = { force: true, v: true }
+    return this.#engine.call<void>({
+      method: 'DELETE',
+      path: `/containers/${container}`,
+      query,
+      deadlineMs: REMOVE_MS,
+    })
   }
 
   async #make({ spec, app }: ContainedWorker, image: string, connection: ContainerConnection): Promise<string> {

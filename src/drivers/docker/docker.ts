@@ -58,7 +58,6 @@ export interface DockerDriverOptions {
   readonly freeShare?: (folder: string) => number | null
 }
 
-const REMOVE_MS = 60_000
 const POLL_MS = 10_000
 /** Interval between checks of the processes of containers while the engine is away. */
 const AWAY_POLL_MS = 1_000
@@ -327,9 +326,8 @@ export class DockerDriver extends WorkerRunner<Container> implements Driver {
   #remove(container: string, worker: WorkerId): Promise<void> {
     const current = this.#removals.get(container)
     if (current !== undefined) return current
-    const query = { force: true, v: true }
-    const removal = this.#engine
-      .call<void>({ method: 'DELETE', path: `/containers/${container}`, query, deadlineMs: REMOVE_MS })
+    const removal = this.#calls
+      .remove(container)
       .catch(() => {})
       .finally(() => {
         this.#removals.delete(container)

@@ -102,6 +102,15 @@ test('an archive is sent as it is read, and one that cannot be read ends the cal
   await assert.rejects(client.call({ method: 'POST', path: '/build', archive: broken }), /cannot be read/)
 })
 
+test('an archive is read no further once the engine hangs up', async context => {
+  const server = createServer(request => void request.socket.destroy())
+  const url = await listening(context, server, 'tcp')
+  const client = new EngineClient(engineAddresses(url, {})[0]!, {})
+  const archive = new Readable({ read: () => void archive.push('part') })
+  await assert.rejects(client.call({ method: 'POST', path: '/build', archive }))
+  assert.equal(archive.destroyed, true)
+})
+
 test('a refusal has its status and the message of the engine', async context => {
   const bodies = ['{"message":"no such image"}', '{"cause":"x","error":"of podman"}', 'a gateway', '']
   const { client, received } = await engineOf(context, response =>

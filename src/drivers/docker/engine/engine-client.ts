@@ -87,7 +87,10 @@ export class EngineClient {
     return new Promise((resolve, reject) => {
       const request = (tls === null ? plainRequest : secureRequest)(options, resolve)
       // A later error ends the response, whose reader receives it.
-      request.on('error', reject)
+      request.on('error', error => {
+        archive?.destroy()
+        reject(error)
+      })
       // The timeout of a request begins after the connection; that of its socket limits the connection, too.
       request.on('socket', socket => void socket.setTimeout(idleMs, () => request.destroy()))
       if (archive === undefined) return void request.end(content ?? undefined)
