@@ -7,7 +7,7 @@ import type { AuditDetail } from '../core/audit/entry.ts'
 import { ensureFolder } from '../disk/durable-file.ts'
 import { packageVersion } from '../disk/package-files.ts'
 import { cagedWords } from '../drivers/cage/caged-tool.ts'
-import { tryCage } from '../drivers/cage/trial.ts'
+import { type CageTrial, tryCageAside } from '../drivers/cage/trial.ts'
 import { BuildCompiler, type Caging } from '../drivers/process/build-compiler.ts'
 import type { ArtifactFiles } from '../ports/artifact-files.ts'
 import type { Notifier } from '../ports/notifier.ts'
@@ -66,9 +66,10 @@ function volumesIn(dataDir: string, log: Log): VolumeFolders {
 /** Cages of the compiler; null where workers that are processes have none. Tried once, at the first build. */
 function cagingFor({ workerSandbox }: Config): Caging | null {
   if (workerSandbox === 'off') return null
-  let trial: ReturnType<typeof tryCage> | null = null
+  let trying: Promise<CageTrial> | null = null
   return async (program, words, folder) => {
-    trial ??= tryCage()
+    trying ??= tryCageAside()
+    const trial = await trying
     return 'problem' in trial ? [program, ...words] : cagedWords(trial.bwrap, { program, words, folder })
   }
 }

@@ -1,5 +1,5 @@
 /** Tests by a trial if this machine can make a cage. */
-import { execFileSync } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { readOptional } from '../../disk/optional-files.ts'
 import { CAGE_BASE } from './arguments.ts'
 import { sameUser, shownAt, tryLayer } from './layer.ts'
@@ -23,12 +23,37 @@ const TRIAL = [...CAGE_BASE, '--ro-bind', '/', '/', '--proc', '/proc', '--dev', 
  * @param places possible paths of bubblewrap
  */
 export function tryCage(platform: string = process.platform, places: readonly string[] = PLACES): CageTrial {
+  const trials = trialsOf(platform, places)
+  let step = trials.next()
+  while (step.done !== true) step = trials.next(tryWords(step.value))
+  return step.value
+}
+
+/** As {@link tryCage}, while the rest of the server goes on. */
+export async function tryCageAside(
+  platform: string = process.platform,
+  places: readonly string[] = PLACES,
+): Promise<CageTrial> {
+  const trials = trialsOf(platform, places)
+  let step = trials.next()
+  while (step.done !== true) step = trials.next(await tryWordsAside(step.value))
+  return step.value
+}
+
+/** A cage to make. */
+interface Trial {
+  readonly bwrap: string
+  readonly filter: Buffer | null
+}
+
+/** The cages to try, one after the other. Each gets its problem; null after success. */
+function* trialsOf(platform: string, places: readonly string[]): Generator<Trial, CageTrial, string | null> {
   if (platform !== 'linux') return { problem: 'cages need Linux', action: 'run workers in containers' }
   let problem: string | null = null
   const filter = systemCallFilter()
   for (const bwrap of places) {
-    if (filter !== null && tryWords(bwrap, filter) === null) return { bwrap, filter }
-    const unfilteredProblem = tryWords(bwrap, null)
+    if (filter !== null && (yield { bwrap, filter }) === null) return { bwrap, filter }
+    const unfilteredProblem = yield { bwrap, filter: null }
     if (unfilteredProblem === null) return { bwrap, filter: null }
     if (unfilteredProblem !== MISSING) problem ??= unfilteredProblem
   }
@@ -51,17 +76,37 @@ function readSetting(name: string): string {
 
 const MISSING = 'ENOENT'
 
+const ENV = { PATH: '/usr/bin:/bin' }
+
+function wordsOf({ filter }: Trial): string[] {
+  return [...(filter === null ? [] : ['--seccomp', '0']), ...TRIAL, '--', 'true']
+}
+
 /** Makes a cage. @returns the problem; null after success */
-function tryWords(bwrap: string, filter: Buffer | null): string | null {
-  const words = [...(filter === null ? [] : ['--seccomp', '0']), ...TRIAL, '--', 'true']
+function tryWords(trial: Trial): string | null {
   try {
-    const input = filter ?? Buffer.alloc(0)
-    execFileSync(bwrap, words, { env: { PATH: '/usr/bin:/bin' }, stdio: [...TRIAL_STDIO], input, timeout: TRIAL_MS })
+    const input = trial.filter ?? Buffer.alloc(0)
+    execFileSync(trial.bwrap, wordsOf(trial), { env: ENV, stdio: [...TRIAL_STDIO], input, timeout: TRIAL_MS })
     return null
   } catch (thrown) {
     const { code, stderr } = thrown as NodeJS.ErrnoException & { stderr?: Buffer }
-    return code === MISSING ? MISSING : firstLine(stderr?.toString() ?? '') || String(code ?? 'it failed')
+    return problemOf(code, stderr?.toString() ?? '')
   }
+}
+
+function tryWordsAside(trial: Trial): Promise<string | null> {
+  return new Promise(resolve => {
+    const child = execFile(trial.bwrap, wordsOf(trial), { env: ENV, timeout: TRIAL_MS }, (error, _, stderr) => {
+      resolve(error === null ? null : problemOf(error.code, stderr))
+    })
+    // One that cannot start, or ends at once, takes no input.
+    child.stdin?.on('error', () => {})
+    child.stdin?.end(trial.filter ?? undefined)
+  })
+}
+
+function problemOf(code: string | number | null | undefined, stderr: string): string {
+  return code === MISSING ? MISSING : firstLine(stderr) || String(code ?? 'it failed')
 }
 
 /**

@@ -13,7 +13,7 @@ import { Cage } from '../../../src/drivers/cage/cage.ts'
 import { findLimits } from '../../../src/drivers/cage/limits.ts'
 import { lackWithoutCage, tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
 import { OwnNetwork } from '../../../src/drivers/cage/own-network.ts'
-import { NO_BUBBLEWRAP, tryCage } from '../../../src/drivers/cage/trial.ts'
+import { NO_BUBBLEWRAP, tryCage, tryCageAside } from '../../../src/drivers/cage/trial.ts'
 import type { ProcessDriver } from '../../../src/drivers/process/process.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { WorkerSpec } from '../../../src/ports/driver.ts'
@@ -108,12 +108,16 @@ describe('the options of a cage', () => {
   })
 })
 
-test('a machine without bubblewrap, and one without Linux, say what helps', () => {
+test('a machine without bubblewrap, and one without Linux, say what helps', async () => {
   assert.deepEqual(tryCage('linux', ['/nowhere/bwrap']), {
     problem: 'bubblewrap (bwrap) is not installed',
     action: 'install the package bubblewrap',
   })
   assert.deepEqual(tryCage('darwin'), { problem: 'cages need Linux', action: 'run workers in containers' })
+  // As the server finds it while it serves.
+  assert.deepEqual(await tryCageAside('linux', ['/nowhere/bwrap']), tryCage('linux', ['/nowhere/bwrap']))
+  assert.deepEqual(await tryCageAside('linux', ['/bin/false']), tryCage('linux', ['/bin/false']))
+  assert.deepEqual(await tryCageAside(), trial)
 })
 
 test('a machine without slirp4netns has networks that lead to the server alone, and says what to install', {
