@@ -147,11 +147,27 @@ export class Takes {
       if (demand.queued === 0) return NOTHING
       const numbers = takers > 1 || isSerial ? { limit: 1 } : await this.#numbers(take, demand)
       const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
-      const answer = await jobs.claim(running, { endpointId, ...numbers, letGoFirst })
+      const answer = await this.#claimed(running, { endpointId, ...numbers, letGoFirst })
+      if (answer === null) return NOTHING
       pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
       if (answer.kind !== 'jobs') return answer
       logs.mark(workerId, 'begin')
       if (answer.jobs.length > 0) return answer
+    }
+  }
+
+  /**
+   * The answer of a claim; null where it failed together with the insert of a job that was on its way. Its client was
+   * refused, and the take waits for the next job.
+   */
+  async #claimed(running: RunningWorker, request: Parameters<Jobs['claim']>[1]): Promise<ClaimAnswer | null> {
+    const { jobs } = this.#parts
+    const isJoint = jobs.coming.count(request.endpointId) > 0
+    try {
+      return await jobs.claim(running, request)
+    } catch (thrown) {
+      if (isJoint && thrown instanceof AppError && thrown.code === 'unavailable') return null
+      throw thrown
     }
   }
 
