@@ -1,3 +1,4 @@
+import type { Caller } from '../../core/accounts/permission.ts'
 import {
   shrinkProblems,
   type Volume,
@@ -11,6 +12,7 @@ import { AppError, invalidFields, notFound } from '../../core/errors.ts'
 import type { OwnerId, VolumeId } from '../../core/ids.ts'
 import type { Page, PageRequest } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
+import { workerOfKey } from '../accounts/app-worker-keys.ts'
 import type { Quotas } from '../accounts/quotas.ts'
 import { onePage } from '../paging.ts'
 import { shortId } from '../short-id.ts'
@@ -52,6 +54,19 @@ export class Volumes {
    */
   list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Volume>> {
     return onePage(request, slice => this.#ports.store.volumes.list(owner, slice, this.#kind))
+  }
+
+  /** The volumes of the endpoint or task whose worker asks: its functions may give them to tasks. */
+  async ofWorker(by: Pick<Caller, 'owner' | 'keyId'>): Promise<Volume[]> {
+    const { endpoints, volumes, workers } = this.#ports.store
+    const worker = await workers.find(workerOfKey(by))
+    const endpoint = worker === null ? null : await endpoints.find(worker.endpointId)
+    const found: Volume[] = []
+    for (const id of endpoint?.networkVolumeIds ?? []) {
+      const volume = await volumes.find(by.owner, id)
+      if (volume !== null && volumeKind(volume) === this.#kind) found.push(volume)
+    }
+    return found
   }
 
   /** @throws AppError `not_found`, also for a volume of another owner */

@@ -148,6 +148,14 @@ test('a task of a function has what its worker has, and no other volume, secret,
     [{ containerRegistryAuthId: registryId }, /no other registry/],
   ]
   for (const [fields, sentence] of refused) assert.match(await refusal(rig, whole, fields), sentence)
+  const seen = (await rig.ask('GET', '/v2/network-volumes', { key: whole.key })).json.networkVolumes
+  assert.deepEqual(
+    seen.map(({ id }: { id: string }) => id),
+    [own],
+    'the SDK looks it up by its name',
+  )
+  assert.deepEqual((await rig.ask('GET', '/v2/global-volumes', { key: whole.key })).json.globalVolumes, [])
+  assert.equal((await rig.ask('GET', `/v2/network-volumes/${foreign}`, { key: whole.key })).status, 403)
   const task = await nested(rig, whole, { ...mount(own), env: env({ A: '{{ RUNPOD_SECRET_known }}' }) })
   assert.equal(rig.fleet.started.find(({ endpointId }) => endpointId === task.endpoint)?.env.A, 'x')
 })

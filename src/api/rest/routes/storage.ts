@@ -1,6 +1,10 @@
+import type { Caller } from '../../../core/accounts/permission.ts'
 import type { Volume } from '../../../core/endpoints/volume.ts'
 import type { RegistryId, VolumeId } from '../../../core/ids.ts'
+import type { Page, PageRequest } from '../../../core/pages.ts'
 import type { Registry } from '../../../core/secrets/registry.ts'
+import { isAppWorker } from '../../../services/accounts/app-worker-keys.ts'
+import type { Volumes } from '../../../services/endpoints/volumes.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type RestRoute, route } from '../route.ts'
 import {
@@ -102,13 +106,14 @@ export function volumeRoutes({ volumes }: ApiParts): RestRoute[] {
         operationId: 'listNetworkVolumes',
         tag,
         level: 'read',
+        forApps: true,
         summary: 'The network volumes of the caller',
         query: PageQuery,
         success: { status: 200, schema: VolumeList },
         problems: [400],
       },
       async ({ caller, query }) => {
-        const { items, nextCursor } = await volumes.list(caller.owner, query)
+        const { items, nextCursor } = await listedFor(volumes, caller, query)
         return { networkVolumes: items.map(volumeBody), pagination: pagination(nextCursor) }
       },
     ),
@@ -186,13 +191,14 @@ export function globalVolumeRoutes({ globalVolumes }: ApiParts): RestRoute[] {
         operationId: 'listGlobalVolumes',
         tag,
         level: 'read',
+        forApps: true,
         summary: 'The global volumes of the caller',
         query: PageQuery,
         success: { status: 200, schema: GlobalVolumeList },
         problems: [400],
       },
       async ({ caller, query }) => {
-        const { items, nextCursor } = await globalVolumes.list(caller.owner, query)
+        const { items, nextCursor } = await listedFor(globalVolumes, caller, query)
         return { globalVolumes: items.map(globalVolumeBody), pagination: pagination(nextCursor) }
       },
     ),
@@ -272,4 +278,10 @@ function globalVolumeBody({ id, name, sizeGb }: Volume) {
 
 function volumeChanges({ name, size }: { readonly name?: string | undefined; readonly size?: number | undefined }) {
   return { ...(name === undefined ? {} : { name }), ...(size === undefined ? {} : { sizeGb: size }) }
+}
+
+/** A page of volumes; of a worker of an app those of its own endpoint or task, which are few. */
+async function listedFor(volumes: Volumes, caller: Caller, query: PageRequest): Promise<Page<Volume>> {
+  if (isAppWorker(caller)) return { items: await volumes.ofWorker(caller), nextCursor: null }
+  return volumes.list(caller.owner, query)
 }
