@@ -6,6 +6,9 @@ import type { EndpointId } from '../../core/ids.ts'
 import type { FormPart } from '../../core/openai/form.ts'
 import { memberValue, replaced } from '../../core/openai/member-scan.ts'
 import { unknownModel } from '../../core/openai/model-names.ts'
+import { reportsTokens } from '../../core/openai/token-usage.ts'
+import { withOneMore } from '../../core/scaling/scale.ts'
+import { withoutEnd } from '../../core/text-parts.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import type { ListedModel, ResolvedModel } from '../../services/openai/model-catalog.ts'
 import type { ApiParts } from '../parts.ts'
@@ -33,7 +36,9 @@ export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: C
   // Programs add a version to a base URL that has one.
   const route = pathname.slice(PREFIX.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (!route.startsWith('/v1/')) throw noOperation()
-  if (request.method === 'GET') return answerList(parts, caller, route)
+  const isCalled = request.method === 'GET' && reportsTokens('POST', route)
+  if (isCalled) throw new AppError('method_not_allowed', 'models are called with POST', POST_ONLY)
+  if (request.method === 'GET') return answerList(parts, caller, withoutEnd(route, '/'))
   if (request.method !== 'POST') throw new AppError('method_not_allowed', 'models are called with POST', POST)
   const boundary = boundaryOf(request)
   const maxBytes = Math.max(PAYLOAD_BYTES, parts.balancedBodyBytes)
@@ -47,11 +52,15 @@ export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: C
 }
 
 /** The cause for which a request of an endpoint waits that has no ready worker; null if it has one. */
-async function waitOf({ modelCatalog, balancing, explaining }: ApiParts, id: EndpointId): Promise<string | null> {
+async function waitOf(
+  { modelCatalog, balancing, explaining, ports }: ApiParts,
+  id: EndpointId,
+): Promise<string | null> {
   if (await modelCatalog.isReady(id)) return null
   try {
     const snapshot = await balancing.snapshot(id)
-    return snapshot === null ? null : (await explaining.of(snapshot)).cause
+    // The request that asks is not in the queue yet.
+    return snapshot === null ? null : (await explaining.of(withOneMore(snapshot, ports.clock.now()))).cause
   } catch {
     // The job is there all the same.
     return null
@@ -64,6 +73,7 @@ export async function answeredElsewhere({ ended }: HandedOver): Promise<Response
 }
 
 const POST = { allow: ['GET', 'POST'] } as const
+const POST_ONLY = { allow: ['POST'] } as const
 
 function noOperation(): AppError {
   return new AppError('not_found', 'there is no such operation; the base URL ends with /openai/v1')
@@ -232,10 +242,12 @@ function decodedName(text: string): string {
   }
 }
 
-/** A model in OpenAI's form, with a member of our own. */
+/** A model in OpenAI's form, with members of Anthropic's, and one of our own. */
 function modelView({ id, endpoint, state, startMs, served }: ListedModel): Record<string, unknown> {
   const type = endpoint.type === 'QUEUE' ? 'queue' : 'load_balancing'
   const start = startMs === null ? null : Math.round(startMs / 100) / 10
   const runyard = { endpoint_id: endpoint.id, type, state, typical_start_seconds: start, served }
-  return { id, object: 'model', created: Math.floor(endpoint.createdAtMs / 1_000), owned_by: 'runyard', runyard }
+  const ofOpenAi = { object: 'model', created: Math.floor(endpoint.createdAtMs / 1_000), owned_by: 'runyard' }
+  const ofAnthropic = { type: 'model', display_name: id, created_at: new Date(endpoint.createdAtMs).toISOString() }
+  return { id, ...ofOpenAi, ...ofAnthropic, runyard }
 }

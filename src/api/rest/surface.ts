@@ -243,6 +243,10 @@ const REASONS: readonly (readonly [path: RegExp, reason: string])[] = [
     /^\/v2\/registries\/delegations(\/|$)/,
     'Runyard takes a user name and a password for a registry, and no delegation',
   ],
+  [
+    /^\/v1\/(models|chat|completions|embeddings|responses|messages|rerank|images|audio)(\/|$)/,
+    "the base URL of OpenAI's clients ends with /openai/v1",
+  ],
   [/^\/v2\/serverless\/[^/]+\/builds(\/|$)/, 'Runyard runs images, and builds none'],
 ]
 

@@ -195,7 +195,7 @@ function deployedText(
   options: DeployOptions,
 ): string {
   const url = serverUrl(options)
-  const openAi = worker.openAi ? `  OpenAI clients: base URL ${url}/v2/${id}/openai/v1\n` : ''
+  const openAi = worker.openAi ? `  OpenAI clients: base URL ${url}/openai/v1, model ${name}\n` : ''
   const first =
     input.length > 300
       ? `runyard deploy ... --run runs the first request\n`

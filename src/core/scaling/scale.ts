@@ -39,6 +39,13 @@ export function waitingCount({ queued, queuedLowPriority }: Pick<QueueLoad, 'que
   return queued + queuedLowPriority
 }
 
+/** A snapshot with one more job or request that waits, such as one that is to be answered. @param nowMs its instant */
+export function withOneMore(snapshot: EndpointSnapshot, nowMs: number): EndpointSnapshot {
+  const { queue } = snapshot
+  const headQueuedAtMs = queue.headQueuedAtMs ?? nowMs
+  return { ...snapshot, queue: { ...queue, queued: queue.queued + 1, headQueuedAtMs } }
+}
+
 /** Conditions of workers in counters. `idle` and `running` are READY without and with jobs. */
 export type WorkerCondition = 'starting' | 'idle' | 'running' | 'frozen' | 'draining' | 'stopping'
 

@@ -1,7 +1,7 @@
 import { type Caller, mayUseAllJobs, mayUseJobs, scopeEndpoints } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
-import { AppError, notFound } from '../../core/errors.ts'
+import { AppError } from '../../core/errors.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
 import { readJson } from '../../core/json/json-text.ts'
 import { isReady, shownWorkers } from '../../core/observing/worker-status.ts'
@@ -116,8 +116,12 @@ export class ModelCatalog {
         if (part !== null) return this.#resolved(part, asked, name.part.model)
       }
     }
+    throw await this.#unknown(caller, asked)
+  }
+
+  async #unknown(caller: Caller, asked: string): Promise<AppError> {
     const { models } = await this.list(caller)
-    throw unknownModel(
+    return unknownModel(
       asked,
       models.map(({ id }) => id),
     )
@@ -156,13 +160,14 @@ export class ModelCatalog {
    * @returns the endpoint with its state before that
    * @throws AppError `not_found`; `conflict` for an endpoint that may have no workers
    */
-  async warm(owner: OwnerId, asked: string): Promise<{ readonly endpoint: Endpoint; readonly state: ModelState }> {
+  async warm(caller: Caller, asked: string): Promise<{ readonly endpoint: Endpoint; readonly state: ModelState }> {
     const name = readModelName(asked)
+    const { owner } = caller
     const whole = name === null ? [] : await this.#find(owner, name.whole)
     const found = whole.length > 0 || !name?.part ? whole : await this.#find(owner, name.part.endpoint)
     const endpoint = await this.#choose(found)
     const snapshot = endpoint === null ? null : await this.#balancing.snapshot(endpoint.id)
-    if (endpoint === null || snapshot === null) throw notFound('model', asked)
+    if (endpoint === null || snapshot === null) throw await this.#unknown(caller, asked)
     const state = stateOf(snapshot)
     if (state === 'paused')
       throw new AppError('conflict', `endpoint ${endpoint.name} has no workers: its workersMax is 0`)

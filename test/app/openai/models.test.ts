@@ -114,7 +114,7 @@ test('a stream of a cold load-balancing model waits with a cause; other requests
   const { rig } = opened
   const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
   const waits = async (more: object) => (await handed(rig, 'llama', { more })).waitsFor
-  assert.match((await waits({ stream: true }))!, /^[a-z_]+$/)
+  assert.equal(await waits({ stream: true }), 'about_to_start')
   for (const more of [{}, { stream: false }, { stream: 'true' }, { tools: [{ stream: true }] }])
     assert.equal(await waits(more), undefined, JSON.stringify(more))
   await serveOnce(opened, id)
@@ -212,7 +212,12 @@ test('an unknown model is refused in the form of OpenAI, with what there is and 
   })
   const one = await rig.ask('GET', '/openai/v1/models/qwen-32b')
   assert.deepEqual([one.status, one.json.id, one.json.object], [200, 'qwen-32b', 'model'])
+  const ofAnthropic = [one.json.type, one.json.display_name, typeof one.json.created_at]
+  assert.deepEqual(ofAnthropic, ['model', 'qwen-32b', 'string'])
   assert.equal((await rig.ask('GET', '/openai/v1/models/none')).status, 404)
+  assert.equal((await rig.ask('GET', '/openai/v1/models/')).json.object, 'list')
+  const warmed = await rig.ask('POST', '/v2/account/models/warm', { body: { model: 'qwen-32' } })
+  assert.match(warmed.text, /there is no model 'qwen-32'; did you mean 'qwen-32b'\?/)
 })
 
 test('a request without a model, of another method or to another path says what is wrong', async t => {
@@ -226,6 +231,14 @@ test('a request without a model, of another method or to another path says what 
   for (const body of [{}, { model: 1 }, []])
     assert.deepEqual(await seen('POST', '/openai/v1/responses', body), [400, missing])
   assert.equal((await seen('PUT', '/openai/v1/chat/completions', {}))[0], 405)
+  assert.equal((await seen('GET', '/openai/v1/chat/completions'))[0], 405)
+  for (const [method, path] of [
+    ['GET', '/v1/models'],
+    ['POST', '/v1/chat/completions'],
+  ] as const) {
+    const { status, text } = await rig.ask(method, path, method === 'GET' ? {} : { body: {} })
+    assert.deepEqual([status, /the base URL of OpenAI's clients ends with \/openai\/v1/.test(text)], [404, true], text)
+  }
   for (const path of ['/openai/chat', '/openai', '/openai/v1/files'])
     assert.deepEqual(await seen('GET', path), [404, 'there is no such operation; the base URL ends with /openai/v1'])
 })
@@ -406,7 +419,7 @@ test('the first stream of a cold model has its head at once, with what it waits 
   await rig.endpoint({ name: 'cold', workersMax: 1 })
   const { response, next } = await streamed(rig, 'cold')
   assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'text/event-stream; charset=utf-8'])
-  assert.match(response.headers.get('x-runyard-wait')!, /^[a-z_]+$/)
+  assert.equal(response.headers.get('x-runyard-wait'), 'about_to_start')
   assert.equal(await next(), ': waiting for a worker\n\n')
   const second = next()
   await rig.clock.advance(12_000)

@@ -71,7 +71,7 @@ export function modelAliasRoutes({ modelAliases, modelCatalog }: ApiParts): Rest
         problems: [400, 404, 409],
       },
       async ({ caller, body: { model } }) => {
-        const { endpoint, state } = await modelCatalog.warm(caller.owner, model)
+        const { endpoint, state } = await modelCatalog.warm(caller, model)
         return { id: endpoint.id, name: endpoint.name, state }
       },
     ),
