@@ -37,6 +37,8 @@ interface TakeInProgress {
   readonly pending: PendingTake
   /** Number of jobs that the worker was asked to stop, at the time of the take. */
   readonly sentStops: number
+  /** True once no job waited. */
+  sawNone: boolean
 }
 
 /**
@@ -81,7 +83,7 @@ export class Takes {
     try {
       await this.#record(worker, running, request)
       const holdMs = await this.#holdMs(worker, running, request)
-      const take = { worker, running, request, pending, sentStops: running.sentStops }
+      const take = { worker, running, request, pending, sentStops: running.sentStops, sawNone: false }
       using place = this.#polls.join({
         endpointId: worker.endpointId,
         workerId: worker.id,
@@ -126,7 +128,7 @@ export class Takes {
 
   /** One try of a take: jobs for it, or the reason for which it gets none. */
   async #claim(take: TakeInProgress, takers: number): Promise<ClaimAnswer> {
-    const { store, logs } = this.#ports
+    const { store } = this.#ports
     const { jobs } = this.#parts
     const { worker, running, request, pending } = take
     const { id: workerId, endpointId } = worker
@@ -135,6 +137,8 @@ export class Takes {
       if (running.isLoading || worker.problem !== null || (isSerial && (await this.#isBusy(worker)))) {
         return (await mayWait(store, workerId)) ? BARRED : OVER
       }
+      const come = this.#isForTheOneComing(take) ? await this.#claimJobs(take, { limit: 1 }) : NOTHING
+      if (come.kind === 'jobs' && come.jobs.length > 0) return come
       const demand = await store.endpoints.demand(endpointId, workerId, jobs.coming.count(endpointId))
       if (request.signal.aborted || running.hasEnded) return OVER
       if (this.#ends.stopping.aborted) return (await mayWait(store, workerId)) ? NOTHING : OVER
@@ -144,16 +148,34 @@ export class Takes {
       if (demand.takerState === 'DRAINING') return BARRED
       if (demand.takerState !== 'STARTING' && demand.takerState !== 'READY') return OVER
       // A claim is a transaction. A job that comes now wakes the take, which is in the poll queue.
-      if (demand.queued === 0) return NOTHING
+      take.sawNone = demand.queued === 0
+      if (take.sawNone) return NOTHING
       const numbers = takers > 1 || isSerial ? { limit: 1 } : await this.#numbers(take, demand)
-      const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
-      const answer = await this.#claimed(running, { endpointId, ...numbers, letGoFirst })
-      if (answer === null) return NOTHING
-      pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
-      if (answer.kind !== 'jobs') return answer
-      logs.mark(workerId, 'begin')
-      if (answer.jobs.length > 0) return answer
+      const answer = await this.#claimJobs(take, numbers)
+      if (answer.kind !== 'jobs' || answer.jobs.length > 0) return answer
     }
+  }
+
+  /**
+   * True for a take that saw an empty queue and was woken by the one job that comes: it claims that job without a look
+   * at the queue. Where it gets none, the look says why.
+   */
+  #isForTheOneComing({ worker, running, request, pending, sawNone }: TakeInProgress): boolean {
+    if (!sawNone || this.#parts.jobs.coming.count(worker.endpointId) !== 1) return false
+    return !request.signal.aborted && !running.hasEnded && !pending.isStale && !this.#ends.stopping.aborted
+  }
+
+  async #claimJobs(
+    { worker, running, request, pending }: TakeInProgress,
+    numbers: Pick<ClaimRequest, 'limit' | 'beginsByMs'>,
+  ): Promise<ClaimAnswer> {
+    const { id: workerId, endpointId } = worker
+    const letGoFirst = beginsJobsLate(request.sdk ?? worker.sdk)
+    const answer = await this.#claimed(running, { endpointId, ...numbers, letGoFirst })
+    if (answer === null) return NOTHING
+    pending.waitsForLess ||= answer.kind === 'held_back' || answer.kind === 'for_others'
+    if (answer.kind === 'jobs') this.#ports.logs.mark(workerId, 'begin')
+    return answer
   }
 
   /**

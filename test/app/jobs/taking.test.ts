@@ -486,11 +486,23 @@ test('a job for a worker that waits is stored and claimed in one transaction', a
   const { rig, commits } = await rigWithTurns(t)
   const { endpoint, polls } = await idleWorkers(rig, 1)
   const before = await commits()
+  const looks = rig.calls('endpoints.demand')
   const id = await rig.submit(endpoint)
   assert.equal((await commits()) - before, 1)
   assert.equal((await polls[0])!.json.id, id)
+  assert.equal(rig.calls('endpoints.demand'), looks, 'the take has seen that no other job waits')
   const job = await rig.job(endpoint, id)
   assert.deepEqual([job.status, job.attempt], ['IN_PROGRESS', 1])
+})
+
+test('a worker that may have no more jobs leaves the one that comes to the next', async t => {
+  const { rig } = await rigWithTurns(t)
+  const { endpoint, workers, polls } = await idleWorkers(rig, 2)
+  await rig.store.workers.retire(workers[0]!.id, 'DRAINING', 'requested', rig.clock.now())
+  const id = await rig.submit(endpoint)
+  await rig.clock.settle()
+  assert.equal((await polls[1])!.json.id, id)
+  assert.equal((await rig.job(endpoint, id)).workerId, workers[1]!.id)
 })
 
 test('jobs that come in one turn are claimed by one batch take, in their order', async t => {
