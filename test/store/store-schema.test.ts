@@ -285,21 +285,42 @@ test('SQLite compiles a statement once, not at each run', () => {
   }
 })
 
-test('the flush time is the median of some probes, which leave nothing behind', context => {
-  const folder = join(fileIn(context), '..')
-  let calls = 0
-  const times = [5, 1, 1, 1, 1, 1, 1, 9, 2, 2, 2, 2, 2, 2, 2]
+/** A monotonic clock whose flushes take these times, the last of them again and again. */
+function flushesOf(...times: readonly number[]) {
+  // The first two reads are before the first flush.
+  let reads = -2
   let now = 0
-  const monotonic = () => {
-    if (calls % 2 === 1) now += times[(calls - 1) / 2] ?? 0
-    calls += 1
-    return now
+  return {
+    monotonic: () => {
+      if (reads >= 0) now += times[Math.min(reads, times.length - 1)]!
+      reads += 1
+      return now
+    },
+    flushes: () => reads,
   }
-  assert.equal(measureFlushMs(folder, monotonic), 2)
-  assert.equal(calls, 30)
+}
+
+test('the flush time is that of the quickest probe, so that the writes of others do not count', context => {
+  const folder = join(fileIn(context), '..')
+  const quick = flushesOf(0.2)
+  assert.equal(measureFlushMs(folder, quick.monotonic), 0.2)
+  assert.equal(quick.flushes(), 1)
+  const busy = flushesOf(5, 4, 4, 4, 4, 5, 4, 4, 4, 4, 4, 0.25)
+  assert.equal(measureFlushMs(folder, busy.monotonic), 0.25)
+  assert.equal(busy.flushes(), 12)
+})
+
+test('the probes of a slow disk are few, and leave nothing behind', context => {
+  const folder = join(fileIn(context), '..')
+  const slow = flushesOf(8, 6)
+  assert.equal(measureFlushMs(folder, slow.monotonic), 6)
+  assert.equal(slow.flushes(), 30)
+  const slowest = flushesOf(100)
+  assert.equal(measureFlushMs(folder, slowest.monotonic), 100)
+  assert.equal(slowest.flushes(), 3)
   assert.throws(() => statSync(join(folder, 'flush.probe')), { code: 'ENOENT' })
   // A full disk throws, too.
-  assert.equal(measureFlushMs(join(folder, 'missing'), monotonic), Number.POSITIVE_INFINITY)
+  assert.equal(measureFlushMs(join(folder, 'missing'), slow.monotonic), Number.POSITIVE_INFINITY)
 })
 
 test('a quick disk is written in line until large bodies come, a slow one by a thread', () => {
