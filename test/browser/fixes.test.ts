@@ -1,7 +1,7 @@
 /** A new user of the console finds out why a job waits, and fixes it, in at most five clicks. */
 import assert from 'node:assert/strict'
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { noFakeGpus } from '../support/fake-gpus.ts'
 import { patient } from '../support/patience.ts'
@@ -9,7 +9,7 @@ import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import { openCardMachine } from '../wire/support/card-machine.ts'
 import type { Browser, Locator } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
-import { ask, graphql } from '../wire/support/client.ts'
+import { ask, graphql, makeEndpoint } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
 import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
@@ -18,6 +18,14 @@ import { Visitor } from './support/console.ts'
 const HANDLER = `import { start } from '@runyard/worker'
 if (process.env.MODEL === 'broken') throw new Error('no such model: broken')
 start({ handler: job => ({ echo: job.input }) })
+`
+
+/** A machine with two cards. */
+const TWO_CARDS = `#!/bin/sh
+case $1 in
+  --query-gpu=index,utilization*) printf '0, 0, 480, 46068\\n1, 0, 480, 46068\\n' ;;
+  --query*) printf '0, GPU-a, NVIDIA L40S, 46068, 570.86.15\\n1, GPU-b, NVIDIA L40S, 46068, 570.86.15\\n' ;;
+esac
 `
 
 /** Fields of a template without which it is not saved. */
@@ -146,6 +154,26 @@ describe('fixes in the console', { skip: browserSkip, timeout: patient(240_000) 
       .first()
       .waitFor({ timeout: patient(60_000) })
     assert.equal(await visitor.page.getByText('Choose other GPUs').count(), 0)
+    visitor.assertClean()
+  })
+
+  test('a worker that waits for two GPUs says so, and is on no CPU', async t => {
+    const folder = temporaryFolder()
+    writeFileSync(join(folder, 'nvidia-smi'), TWO_CARDS)
+    chmodSync(join(folder, 'nvidia-smi'), 0o755)
+    const gpus = { gpuIds: 'ADA_48_PRO', instanceIds: undefined, workersMax: 1, workersMin: 1 }
+    const env = { PATH: `${folder}${delimiter}${process.env.PATH}` }
+    const machine = await startServer({ args: ['--process-root', root], env })
+    t.after(() => machine.stop())
+    const worker = `${root}/test/browser/fixtures/gated`
+    const holder = await makeEndpoint(machine, { folder: worker, settings: { ...gpus, name: 'holder' } })
+    const held = async () => (await ask(machine, `/v2/${holder}/health`)).json.workers.idle === 1
+    await until('a card to be taken', held)
+    const pair = await makeEndpoint(machine, { folder: worker, settings: { ...gpus, gpuCount: 2, name: 'pair' } })
+    const visitor = await (await Visitor.at(browser, machine)).signIn(machine.apiKey, `/endpoints/${pair}/workers`)
+    const table = visitor.page.getByRole('table', { name: 'Workers' })
+    await table.getByText('waits for 2 GPUs').waitFor()
+    assert.equal(await table.getByText('CPU', { exact: true }).count(), 0)
     visitor.assertClean()
   })
 

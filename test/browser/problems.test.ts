@@ -10,7 +10,7 @@ import { balancedEndpoint, inNode } from '../wire/support/balanced.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
 import { temporaryFolder } from '../wire/support/cleanup.ts'
-import { ask } from '../wire/support/client.ts'
+import { ask, submit, whenFinal } from '../wire/support/client.ts'
 import { root, type Server, startServer } from '../wire/support/server.ts'
 import { until } from '../wire/support/until.ts'
 import { Visitor } from './support/console.ts'
@@ -18,18 +18,24 @@ import { Visitor } from './support/console.ts'
 /** Crashes at its import while it has this variable. */
 const HANDLER = `import { start } from '@runyard/worker'
 if (process.env.MODEL === 'broken') throw new Error('no such model: broken')
-start({ handler: job => ({ echo: job.input }) })
+start({ handler({ input }) {
+  if (input.fail) throw new Error('the weights are gone')
+  return { echo: input }
+} })
 `
 
 describe('problems in the console', { skip: browserSkip, timeout: patient(240_000) }, () => {
   let server: Server
   let browser: Browser
+  /** The load-balancing endpoint of the first test. */
+  let balanced: string
   /** Status of the receiver of webhooks. */
   let answer = 500
   const receiver = createServer((_, response) => response.writeHead(answer).end())
   before(async () => {
     receiver.listen(0, '127.0.0.1')
-    server = await startServer({ args: ['--sample', '--worker', workerFolder('picky'), '--process-root', '/'] })
+    const workers = ['picky', 'flaky'].flatMap(name => ['--worker', workerFolder(name)])
+    server = await startServer({ args: [...workers, '--sample', '--process-root', '/'] })
     browser = await openBrowser()
   })
   after(() => receiver.close())
@@ -42,17 +48,22 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
   test('the header of a load-balancing endpoint counts the requests that its metrics count', async () => {
     const { id, base } = await balancedEndpoint(server, { ...inNode, workers: { min: 1 } })
     const authorization = { authorization: `Bearer ${server.apiKey}` }
-    for (const path of ['/', '/a', '/b']) await fetch(base + path, { headers: authorization })
+    const failing = ['/seen?status=500', '/seen?status=503']
+    for (const path of ['/', '/seen', '/seen?n=2', ...failing]) await fetch(base + path, { headers: authorization })
     const { visitor, page } = await at(`/endpoints/${id}/metrics?view=table`)
-    const figure = page.locator('.figure').filter({ hasText: 'Completed' })
-    await figure.getByText('3', { exact: true }).waitFor()
+    const figure = (name: string) => page.locator('.figure').filter({ has: page.getByText(name, { exact: true }) })
+    await figure('Completed').getByText('3', { exact: true }).waitFor()
+    await figure('Failed').getByText('2', { exact: true }).waitFor()
     const { points } = (await ask(server, `/v2/serverless/${id}/metrics`)).json
-    const counted = points.reduce(
-      (sum: number, { requests }: { requests: { completed: number } }) => sum + requests.completed,
-      0,
-    )
-    assert.equal(counted, 3)
+    const counted = (of: 'completed' | 'failed') =>
+      points.reduce((sum: number, { requests }: { requests: Record<string, number> }) => sum + requests[of]!, 0)
+    assert.deepEqual([counted('completed'), counted('failed')], [3, 2])
+    // Its health is that of the endpoint, not the path with which the gateway asks a worker.
+    await visitor.open(`/endpoints/${id}`)
+    const health = page.getByText(`${server.url}/v2/${id}/health`)
+    await health.first().waitFor()
     visitor.assertClean()
+    balanced = id
   })
 
   test('the metrics show crashes of workers, and a chart without numbers says why', async () => {
@@ -103,6 +114,46 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
       .locator('span')
       .evaluate(text => text.parentElement!.scrollWidth > text.parentElement!.clientWidth)
     assert.equal(cut, false)
+    visitor.assertClean()
+  })
+
+  test('what waits is the same number on each page, and a long list of endpoints fills the window', async () => {
+    for (const input of [{}, { n: 2 }, { n: 3 }]) await ask(server, '/v2/picky/run', { body: { input } })
+    const lowPriority = { input: {}, policy: { lowPriority: true } }
+    await ask(server, '/v2/picky/run', { body: lowPriority })
+    const { visitor, page } = await at('/endpoints/picky')
+    const shown = (name: string) => page.locator('.figure').filter({ has: page.getByText(name, { exact: true }) })
+    await shown('In queue').getByText('5', { exact: true }).waitFor()
+    await visitor.open('/')
+    await shown('Waiting').getByText('5', { exact: true }).waitFor()
+    await page.getByText('5 jobs waiting').waitFor()
+    assert.equal((await overviewRow(server, 'picky')).jobs.inQueue, 5)
+    const cpu = [{ id: 'cpu3g', vcpuCount: 2 }]
+    const more = { type: 'QUEUE', image: 'example/none:1', cpu, scaling: { type: 'QUEUE_DELAY', queueDelay: 4 } }
+    const fill = async (upTo: number) => {
+      const { endpoints } = (await ask(server, '/v2/serverless')).json
+      for (let n = endpoints.length; n < upTo; n += 1)
+        await ask(server, '/v2/serverless', { body: { ...more, name: `one-of-many-${n}`, workers: { max: 0 } } })
+    }
+    const table = page.getByRole('table', { name: 'Endpoints' })
+    /** Pixels of the list that are hidden, and those of nothing between its end and that of the window. */
+    const measured = () =>
+      table.evaluate(list => {
+        const scrolled = [list, ...list.querySelectorAll('*')].map(part => part.scrollHeight - part.clientHeight)
+        return {
+          hidden: Math.max(...scrolled.filter((_, at) => at < 3)),
+          below: innerHeight - list.getBoundingClientRect().bottom,
+        }
+      })
+    await fill(14)
+    await visitor.open('/endpoints')
+    await table.locator('[data-row="13"]').waitFor()
+    assert.ok((await measured()).hidden <= 1, 'all 14 rows are shown')
+    await fill(40)
+    await visitor.open('/endpoints')
+    await table.locator('[data-row="8"]').waitFor()
+    const { below } = await measured()
+    assert.ok(below < 100, `${below} pixels of nothing are below the list`)
     visitor.assertClean()
   })
 
@@ -176,7 +227,65 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     await page.getByRole('dialog').getByText('Nothing was printed for this job.').waitFor()
     visitor.assertClean()
   })
+
+  test('an endpoint of whose requests a third fails is not ready but failing, with the first cause', async () => {
+    for (let n = 0; n < 20; n += 1) {
+      const job = await submit(server, 'flaky', { fail: n % 20 < 7, n })
+      await whenFinal(server, 'flaky', job)
+    }
+    const share = async () => (await overviewRow(server, 'flaky')).rate.failingShare
+    await until('the rate to be counted', async () => (await share()) !== null)
+    const { visitor, page } = await at('/endpoints?show=attention')
+    const row = page.getByRole('row').filter({ hasText: 'flaky' })
+    await row.getByText('35% fail').waitFor()
+    assert.equal(await row.getByText('Ready').count(), 0)
+    await visitor.open('/')
+    const item = page.getByRole('listitem').filter({ has: page.getByRole('link', { name: 'flaky', exact: true }) })
+    await item.getByText('35% of 20 requests failed in the last hour, and 35% in the last ten minutes.').waitFor()
+    await item.getByText('Most often (7 times)').waitFor()
+    await item.getByRole('link', { name: 'the weights are gone' }).waitFor()
+    visitor.assertClean()
+  })
+
+  test('usage of a load-balancing endpoint has the requests that its header has', async () => {
+    // Counts are stored some seconds after their requests, which were those of the first test.
+    const used = async () =>
+      (await ask(server, `/v2/billing/serverless?lastN=1&serverlessId=${balanced}`)).text.includes('"completed":3')
+    await until('usage to have them', used)
+    const { visitor, page } = await at('/usage')
+    const row = page.getByRole('table', { name: 'Usage by endpoint' }).getByRole('row').filter({ hasText: 'balanced-' })
+    await row.waitFor()
+    assert.match(await row.innerText(), /\b3\s+2$/)
+    visitor.assertClean()
+  })
+
+  test('the log of a job says whether it is read, was empty, or is no longer kept', async () => {
+    const job = await submit(server, 'hellonode', { name: 'Grace' })
+    await whenFinal(server, 'hellonode', job)
+    const { visitor, page } = await at('/')
+    const answered = Promise.withResolvers<void>()
+    const note = { text: 'the output of its worker is no longer kept', lost: true }
+    await page.route(/\/logs\b.*job=/, async route => {
+      await answered.promise
+      const body = `event: note\ndata: ${JSON.stringify(note)}\n\nevent: end\ndata: {}\n\n`
+      await route.fulfill({ contentType: 'text/event-stream', body })
+    })
+    await visitor.open(`/endpoints/hellonode/requests?job=${job}`)
+    const drawer = page.getByRole('dialog')
+    await drawer.getByText('Reading the output…').waitFor()
+    assert.equal(await drawer.getByText('Nothing was printed').count(), 0)
+    answered.resolve()
+    await drawer.getByText(note.text).waitFor()
+    await drawer.getByText('Reading the output…').waitFor({ state: 'detached' })
+    assert.equal(await drawer.getByText('Nothing was printed').count(), 0)
+    visitor.assertClean()
+  })
 })
+
+async function overviewRow(server: Server, id: string) {
+  const { json } = await ask(server, '/v2/overview')
+  return json.endpoints.find((row: { id: string }) => row.id === id)
+}
 
 function workerFolder(name: string): string {
   const folder = join(temporaryFolder(), name)

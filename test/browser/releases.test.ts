@@ -85,6 +85,25 @@ describe('releases in the console', { skip: browserSkip, timeout: patient(240_00
     await ask(server, `/v2/serverless/gated/releases/${endpointVersion}/promote`, { body: {} })
   })
 
+  test('settings are shown as JSON with all members; what is wrong is said in words, in a table whose words are whole', async () => {
+    for (const width of [1280, 390]) {
+      const visitor = await Visitor.at(browser, server, { width })
+      const { page } = await visitor.signIn(server.apiKey, '/endpoints/gated/settings')
+      await page.getByRole('button', { name: 'JSON', exact: true }).click()
+      const shown = JSON.parse(await page.getByLabel('Configuration').inputValue())
+      assert.deepEqual([shown.name, shown.type, typeof shown.workers.max], ['gated', 'QUEUE', 'number'])
+      await page.getByRole('button', { name: 'Form', exact: true }).click()
+      await page.getByLabel('Name', { exact: true }).fill('')
+      await page.getByRole('table', { name: 'Changes' }).waitFor()
+      assert.deepEqual(await visitor.brokenHeadings(), [])
+      await page.getByRole('button', { name: 'Save changes' }).click()
+      await page.getByText('must not be empty').first().waitFor()
+      assert.doesNotMatch(await page.locator('main').innerText(), /too small|expected string/)
+      visitor.assertClean()
+      await visitor.context.close()
+    }
+  })
+
   test('a concurrent change of somebody else is shown, and is not overwritten', async () => {
     await change('gated', { workers: { max: 3, idleTimeout: 60 } })
     const visitor = await (await Visitor.at(browser, server)).signIn(server.apiKey, '/endpoints/gated/settings')

@@ -108,6 +108,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
         `data:image/svg+xml;base64,${btoa('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')}`,
       ],
       speech: makeWav(),
+      clips: [{ take: WEBM }],
       file: `http://127.0.0.1:${server.port}/s3/results/lighthouse.mp4`,
       scores: [
         { label: 'lighthouse', score: 0.98 },
@@ -128,6 +129,8 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       await output.getByRole('img', { name: 'image echo.images[1]' }).waitFor()
       const player = output.getByLabel('audio echo.speech')
       await until('the sound to be read', () => player.evaluate((audio: HTMLAudioElement) => audio.duration > 0.4))
+      const video = output.getByLabel('video echo.clips[0].take')
+      await until('the video to be read', () => video.evaluate((clip: HTMLVideoElement) => clip.videoWidth === 8))
       await output.getByRole('columnheader', { name: 'label' }).waitFor()
       await output.getByText('A lighthouse', { exact: true }).waitFor()
       assert.equal(await output.getByRole('link', { name: made.file }).getAttribute('rel'), 'noopener noreferrer')
@@ -206,8 +209,20 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       const job = (await answer.last().getByRole('link', { name: 'Job' }).getAttribute('href'))!.split('job=')[1]!
       assert.equal((await whenFinal(server, 'gated', job)).status, 'CANCELLED')
       await page.getByText('This chat as a program').click()
-      await page.getByRole('button', { name: 'Python' }).click()
-      await page.getByText('client.chat.completions.create(').waitFor()
+      const base = `${server.url}/openai/v1`
+      for (const [language, line] of [
+        ['curl', `curl -sSN '${base}/chat/completions'`],
+        ['Python', 'client.chat.completions.create('],
+        ['JavaScript', 'client.chat.completions.create('],
+      ] as const) {
+        await page.getByRole('button', { name: language, exact: true }).click()
+        await page.getByText(line).waitFor()
+        await page.getByRole('button', { name: 'Copy the program' }).click()
+        await until(`the program in ${language} to be copied`, async () => {
+          const text = await page.evaluate(() => navigator.clipboard.readText())
+          return text.includes(line) && text.includes(base) && text.includes('RUNYARD_API_KEY')
+        })
+      }
       await page.getByRole('button', { name: 'New chat' }).click()
       await log.waitFor({ state: 'detached' })
       gate.open()
@@ -364,6 +379,18 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('have their tokens in usage, by model', async () => {
+    const chat = { model: 'tiny', messages: [{ role: 'user', content: 'one two' }] }
+    assert.equal((await ask(server, '/v2/gated/openai/v1/chat/completions', { body: chat })).status, 200)
+    const tokens = async () => (await ask(server, '/v2/billing/tokens?lastN=2')).text
+    await until('the tokens to be counted', async () => (await tokens()).includes('tiny'))
+    const { visitor, page } = await at('/usage')
+    const row = page.getByRole('table', { name: 'Tokens by model' }).getByRole('row').filter({ hasText: 'tiny' })
+    await row.getByText('5', { exact: true }).first().waitFor()
+    await row.getByText('2', { exact: true }).first().waitFor()
+    visitor.assertClean()
+  })
+
   test('that wait are purged, after their number was said', async () => {
     await ask(server, '/v2/serverless/hellonode', { method: 'PATCH', body: { workers: { max: 0 } } })
     const waiting = await Promise.all([1, 2, 3].map(n => submit(server, 'hellonode', { n })))
@@ -378,6 +405,10 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 })
+
+/** A video of one frame of 8 x 8 pixels, as base64 (https://www.webmproject.org/docs/container/). */
+const WEBM =
+  'GkXfo0AgQoaBAUL3gQFC8oEEQvOBCEKCQAR3ZWJtQoeBAkKFgQIYU4BnQI0VSalmQCgq17FAAw9CQE2AQAZ3aGFtbXlXQUAGd2hhbW15RIlACECPQAAAAAAAFlSua0AxrkAu14EBY8WBAZyBACK1nEADdW5khkAFVl9WUDglhohAA1ZQOIOBAeBABrCBCLqBCB9DtnVAIueBAKNAHIEAAIAwAQCdASoIAAgAAUAmJaQAA3AA/vz0AAA='
 
 /** A picture of 4 x 2 pixels, as base64. */
 function makePng(): string {

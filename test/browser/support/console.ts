@@ -122,6 +122,24 @@ export class Visitor {
     return this.page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth)
   }
 
+  /** Headings of tables of which a single word is on two lines. */
+  brokenHeadings(): Promise<string[]> {
+    return this.page.evaluate(() => {
+      const isBroken = (node: Node): boolean => {
+        const word = document.createRange()
+        word.selectNodeContents(node)
+        const tops = new Set([...word.getClientRects()].map(({ top }) => Math.round(top)))
+        return tops.size > 1
+      }
+      return [...document.querySelectorAll('th, [role=columnheader]')].flatMap(heading =>
+        [...heading.childNodes].flatMap(node => {
+          const text = node.textContent?.trim() ?? ''
+          return node.nodeType === Node.TEXT_NODE && /^\S+$/.test(text) && isBroken(node) ? [text] : []
+        }),
+      )
+    })
+  }
+
   /** Nothing went wrong, and nothing was asked of anybody else. */
   assertClean(): void {
     assert.deepEqual(this.problems, [])
