@@ -1,16 +1,5 @@
 /** Numbers, times and sizes for people. */
-import { signal } from '@preact/signals'
-import { serverNow } from './server-clock.ts'
-
-/** The present time of the server, updated each second while the page is visible. Ages are counted by it. */
-export const now = signal(serverNow())
-
-// Tests use these functions without a page.
-if (typeof document !== 'undefined') {
-  setInterval(() => {
-    if (!document.hidden) now.value = serverNow()
-  }, 1_000)
-}
+import { now } from './server-clock.ts'
 
 /** A time span such as `340 ms`, `4.2 s`, `3 min 20 s`, `5 h 2 min`, `3 d 4 h`. */
 export function duration(ms: number | null | undefined): string {
@@ -29,13 +18,14 @@ function twoUnits(count: number, per: number, large: string, small: string): str
   return `${Math.floor(count / per)} ${large}${rest === 0 ? '' : ` ${rest} ${small}`}`
 }
 
-/** The age of an instant, such as `12 s`, `22 min` or `3 h 5 min`; grows with the time. */
+/** The age of an instant in one unit, such as `12 s`, `22 min`, `3 h` or `4 d`; grows with the time. */
 export function age(at: string | number | null | undefined): string {
   if (at === null || at === undefined) return '–'
   const ms = Math.max(0, now.value - instant(at))
   if (ms < 1_000) return 'now'
   if (ms < 60_000) return `${Math.floor(ms / 1_000)} s`
-  return duration(Math.floor(ms / 60_000) * 60_000)
+  if (ms < 3_600_000) return `${Math.floor(ms / 60_000)} min`
+  return ms < 86_400_000 ? `${Math.floor(ms / 3_600_000)} h` : `${Math.floor(ms / 86_400_000)} d`
 }
 
 /** Milliseconds since 1970 of an ISO instant or a number. */

@@ -41,11 +41,19 @@ export function onLive(listener: Listener): () => void {
 
 type Message = { readonly event: LiveEvent | null } | { readonly state: LiveState }
 
-/** Reads the stream of a key in this tab, or receives its events from the tab that does, until the signal aborts. */
-export function followLive(keyId: string, signal: AbortSignal): void {
+/** Time in which a page makes its first reads, in milliseconds. Later its place in the events is an old one. */
+const LOAD_MS = 10_000
+
+/**
+ * Reads the stream of a key in this tab, or receives its events from the tab that does, until the signal aborts.
+ * @param after the newest event before the page read anything; null if that is not known
+ */
+export function followLive(keyId: string, after: string | null, signal: AbortSignal): void {
   liveState.value = { isOpen: true, retryAtMs: null }
   const tries = new Tries(signal)
-  if (!('locks' in navigator)) return void lead(signal, tries, () => {})
+  const beganMs = performance.now()
+  const firstId = () => (performance.now() - beganMs < LOAD_MS ? after : null)
+  if (!('locks' in navigator)) return void lead(signal, tries, () => {}, firstId())
   const channel = new BroadcastChannel(channelName(keyId))
   channel.onmessage = ({ data }: MessageEvent<Message | 'retry'>) => (data === 'retry' ? tries.now() : receive(data))
   // Browsers slow down the timers of a hidden tab, and that tab may read the stream.
@@ -60,7 +68,7 @@ export function followLive(keyId: string, signal: AbortSignal): void {
     document.removeEventListener('visibilitychange', retryWhenVisible)
   })
   const tell = (message: Message) => signal.aborted || channel.postMessage(message)
-  navigator.locks.request(channelName(keyId), { signal }, () => lead(signal, tries, tell)).catch(() => {})
+  navigator.locks.request(channelName(keyId), { signal }, () => lead(signal, tries, tell, firstId())).catch(() => {})
 }
 
 /** Waits between tries to connect. */
@@ -99,9 +107,14 @@ function receive(message: Message): void {
   else for (const listener of [...listeners]) listener(message.event)
 }
 
-async function lead(signal: AbortSignal, tries: Tries, tell: (message: Message) => void): Promise<void> {
+async function lead(
+  signal: AbortSignal,
+  tries: Tries,
+  tell: (message: Message) => void,
+  firstId: string | null,
+): Promise<void> {
   const { backoff } = tries
-  let lastId: string | null = null
+  let lastId = firstId
   const say = (message: Message) => {
     if (signal.aborted) return
     receive(message)

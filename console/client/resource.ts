@@ -22,6 +22,48 @@ export interface Freshness {
   readonly everyMs?: number
 }
 
+/** A first read of a value that several parts of a page show. */
+interface SharedRead {
+  readonly value: Promise<unknown>
+  readonly end: AbortController
+  /** Number of live events before it began. */
+  readonly events: number
+  readers: number
+}
+const firstReads = new Map<string, SharedRead>()
+let eventCount = 0
+onLive(() => {
+  eventCount += 1
+})
+
+/** Reads a value, or waits for the same read that another part of the page began just now. */
+function readTogether<Type>(
+  key: string,
+  load: (signal: AbortSignal) => Promise<Type>,
+  signal: AbortSignal,
+): Promise<Type> {
+  const begun = firstReads.get(key)
+  // An event may have changed the value since then.
+  const read = begun?.events === eventCount ? begun : beginRead(key, load)
+  read.readers += 1
+  signal.addEventListener('abort', () => {
+    read.readers -= 1
+    if (read.readers === 0) read.end.abort()
+  })
+  return read.value as Promise<Type>
+}
+
+function beginRead(key: string, load: (signal: AbortSignal) => Promise<unknown>): SharedRead {
+  const end = new AbortController()
+  const value = load(end.signal)
+  const read: SharedRead = { value, end, events: eventCount, readers: 0 }
+  firstReads.set(key, read)
+  const forget = () => firstReads.get(key) === read && firstReads.delete(key)
+  value.then(forget, forget)
+  end.signal.addEventListener('abort', forget)
+  return read
+}
+
 /** Minimum interval between two reads. A slow read is repeated less often. */
 const GAP_MS = 250
 const GAP_OF_READS = 3
@@ -30,7 +72,10 @@ const MAX_CACHED = 200
 const cache = new Map<string, unknown>()
 
 // The next session may belong to another account.
-who.subscribe(() => cache.clear())
+who.subscribe(() => {
+  cache.clear()
+  firstReads.clear()
+})
 
 /**
  * Reads a resource while the component is mounted.
@@ -50,8 +95,14 @@ export function useResource<Type>(
   useEffect(() => {
     if (key === null) return
     const session = who.peek()
+    let isFirst = true
     const reader = new ResourceReader(
-      signal => latest.current.load(signal),
+      signal => {
+        const { load: read } = latest.current
+        if (!isFirst) return read(signal)
+        isFirst = false
+        return readTogether(key, read, signal)
+      },
       (data, error) => {
         if (who.peek() !== session) return
         if (error === null) keep(key, data)

@@ -23,6 +23,8 @@ export interface Session {
   /** True if the key may manage accounts and see the machine. */
   readonly operator: boolean
   readonly expiresAt: string
+  /** The newest event before the session was read; null for a key that may not read events. */
+  readonly lastEventId: string | null
   readonly server: {
     readonly version: string
     /** Base address of the public API, for commands and snippets. */

@@ -16,7 +16,6 @@ import {
   who,
 } from '../client/session.ts'
 import { appTopic } from '../client/topics.ts'
-import { now } from '../format.ts'
 import { finderShown, keysShown, PAGES_BY_KEY } from '../keyboard.ts'
 import { Messages } from '../parts/announce.tsx'
 import { Button, Choice, PageHead, State } from '../parts/basic.tsx'
@@ -24,6 +23,7 @@ import { Dialog } from '../parts/dialog.tsx'
 import { TextField } from '../parts/form.tsx'
 import { later } from '../parts/later.tsx'
 import { matchPath, path } from '../router.ts'
+import { now } from '../server-clock.ts'
 import { chooseTheme, type Theme, theme } from '../theme.ts'
 import { LinkOffer } from './link-offer.tsx'
 import { PAGES } from './pages.tsx'
@@ -37,7 +37,7 @@ export function Console() {
   useEffect(() => {
     if (session == null) return
     const end = new AbortController()
-    if (mayManage('read')) followLive(session.keyId, end.signal)
+    if (mayManage('read')) followLive(session.keyId, session.lastEventId, end.signal)
     else pollInstead(end.signal)
     return () => end.abort()
   }, [session])

@@ -7,6 +7,9 @@ import { Empty, Loaded, PageHead } from './basic.tsx'
 
 const ALL = 'All endpoints'
 
+/** Names of the endpoints that the key may see, by their ids. */
+export type EndpointNames = ReadonlyMap<string, string>
+
 /**
  * A page about one of the queue endpoints: the chosen one. Without a choice it is about all of them where it can be,
  * else about the first.
@@ -20,10 +23,10 @@ export function EndpointPage({
   readonly title: string
   /** Purpose of the page, shown while no endpoint exists. */
   readonly purpose: string
-  /** The page about all endpoints; receives the control that chooses one. */
-  readonly all?: (chooser: ComponentChildren) => ComponentChildren
-  /** Receives the id and the control that chooses another endpoint. */
-  readonly children: (id: string, chooser: ComponentChildren) => ComponentChildren
+  /** The page about all endpoints; receives the control that chooses one, and names. */
+  readonly all?: (chooser: ComponentChildren, names: EndpointNames) => ComponentChildren
+  /** Receives the id, the control that chooses another endpoint, and names. */
+  readonly children: (id: string, chooser: ComponentChildren, names: EndpointNames) => ComponentChildren
 }) {
   const endpoints = useEndpoints()
   const of = mayManage('read') ? endpoints : { ...endpoints, data: [] }
@@ -38,8 +41,9 @@ export function EndpointPage({
           const id = query.value.get('endpoint') ?? (hasAll ? '' : (options[0]?.[0] ?? ''))
           const isKnown = options.some(([one]) => one === id)
           const chooser = <Chooser id={id} options={hasAll ? [['', ALL], ...options] : options} />
-          if (hasAll && id === '') return ofAll(chooser)
-          if (isKnown || (!mayManage('read') && id !== '')) return children(id, chooser)
+          const names = new Map(all.map(endpoint => [endpoint.id, endpoint.name]))
+          if (hasAll && id === '') return ofAll(chooser, names)
+          if (isKnown || (!mayManage('read') && id !== '')) return children(id, chooser, names)
           return (
             <>
               <div class="tools">{chooser}</div>

@@ -8,8 +8,8 @@ import type { EndpointExplanation, JobExplanation, ListEndpointReleasesResponse 
 import { type Resource, useResource } from '../client/resource.ts'
 import { mayManage, mayOperate, who } from '../client/session.ts'
 import { endpointTopic } from '../client/topics.ts'
-import { clockTime, count, now } from '../format.ts'
-import { serverNow } from '../server-clock.ts'
+import { clockTime, count } from '../format.ts'
+import { now, serverNow } from '../server-clock.ts'
 import {
   type Action,
   actionBody,

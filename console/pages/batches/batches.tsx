@@ -7,11 +7,10 @@ import { useOverview } from '../../client/overview.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { changeTopic } from '../../client/topics.ts'
-import { useEndpoints } from '../../client/uses.ts'
 import { count } from '../../format.ts'
 import { Ago, Button, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { causeTitle, causeTone, sentence } from '../../parts/cause.ts'
-import { EndpointPage } from '../../parts/endpoint-choice.tsx'
+import { type EndpointNames, EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { Pager } from '../../parts/pager.tsx'
 import { type Column, Table } from '../../parts/table.tsx'
@@ -28,7 +27,11 @@ const PURPOSE = `A batch takes up to ${count(CALL.requests)} requests, runs them
 /** The page of batches. */
 export function Batches() {
   return (
-    <EndpointPage title="Batches" purpose={PURPOSE} all={chooser => <ListOfAll chooser={chooser} />}>
+    <EndpointPage
+      title="Batches"
+      purpose={PURPOSE}
+      all={(chooser, names) => <ListOfAll chooser={chooser} names={names} />}
+    >
       {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
     </EndpointPage>
   )
@@ -76,8 +79,7 @@ const COLUMNS: readonly Column<Batch>[] = [
 ]
 
 /** The batches of all endpoints, the newest first. */
-function ListOfAll({ chooser }: { readonly chooser: ComponentChildren }) {
-  const names = new Map(useEndpoints().data?.map(({ id, name }) => [id, name]))
+function ListOfAll({ chooser, names }: { readonly chooser: ComponentChildren; readonly names: EndpointNames }) {
   const batches = useGrowingList<Batch>(
     'batches of all',
     async (cursor, signal) => {

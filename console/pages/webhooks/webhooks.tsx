@@ -4,11 +4,10 @@ import { api, queryString, request } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { jobTopic, webhookTopic } from '../../client/topics.ts'
-import { useEndpoints } from '../../client/uses.ts'
 import { clockTime } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ago, Button, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
-import { EndpointPage } from '../../parts/endpoint-choice.tsx'
+import { type EndpointNames, EndpointPage } from '../../parts/endpoint-choice.tsx'
 import { useGrowingList } from '../../parts/more.ts'
 import { type Column, Table } from '../../parts/table.tsx'
 import { Drawer, Part } from '../../parts/things.tsx'
@@ -25,8 +24,12 @@ type Filter = 'all' | 'pending' | 'delivered' | 'failed'
 /** The page of webhooks. */
 export function Webhooks() {
   return (
-    <EndpointPage title="Webhooks" purpose={PURPOSE} all={chooser => <List endpoint={null} chooser={chooser} />}>
-      {(id, chooser) => <List key={id} endpoint={id} chooser={chooser} />}
+    <EndpointPage
+      title="Webhooks"
+      purpose={PURPOSE}
+      all={(chooser, names) => <List endpoint={null} chooser={chooser} names={names} />}
+    >
+      {(id, chooser, names) => <List key={id} endpoint={id} chooser={chooser} names={names} />}
     </EndpointPage>
   )
 }
@@ -46,9 +49,16 @@ async function readDeliveries(endpoint: string | null, parameters: object, signa
 }
 
 /** @param endpoint null for all endpoints */
-function List({ endpoint, chooser }: { readonly endpoint: string | null; readonly chooser: ComponentChildren }) {
+function List({
+  endpoint,
+  chooser,
+  names,
+}: {
+  readonly endpoint: string | null
+  readonly chooser: ComponentChildren
+  readonly names: EndpointNames
+}) {
   const filter = (query.value.get('state') ?? 'all') as Filter
-  const names = new Map(useEndpoints().data?.map(({ id, name }) => [id, name]))
   const deliveries = useGrowingList<Row>(
     `webhooks ${endpoint ?? 'of all'} ${filter}`,
     async (cursor, signal) => {

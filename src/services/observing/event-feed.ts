@@ -76,6 +76,12 @@ export class EventFeed {
     return this.#open.of(owner)
   }
 
+  /** The id of the newest event of an account: a reader that begins after it misses nothing of what follows. */
+  newestId(owner: OwnerId): string {
+    const recent = this.#openRecent(owner)
+    return recent.eventId(recent.newest)
+  }
+
   /**
    * Opens a stream of events, which the caller closes.
    * @throws AppError `rate_limited` when the account reads too many at once

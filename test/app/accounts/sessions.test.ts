@@ -43,6 +43,8 @@ test('a key signs in, and the page receives its account and the addresses of the
   assert.equal(answer.status, 200)
   const { token, ...who } = answer.json
   assert.match(token, /^[\w-]{43}$/)
+  // The place in the events from which the page follows them.
+  assert.match(who.lastEventId, /^\w+-\d+$/)
   const { id } = await recordOf(rig, KEY)
   assert.deepEqual(who, {
     expiresAt: new Date(rig.clock.now() + 12 * HOUR_MS).toISOString(),
@@ -51,6 +53,7 @@ test('a key signs in, and the page receives its account and the addresses of the
     keyName: 'test',
     scope: { type: 'all' },
     operator: true,
+    lastEventId: who.lastEventId,
     server: {
       version: 'unknown',
       url: 'http://localhost:8080',

@@ -1,8 +1,9 @@
 /** The columns of lists of jobs. */
 import type { JobSummary } from '../../../client/api-types.d.ts'
-import { duration, now, plural } from '../../../format.ts'
+import { duration, plural } from '../../../format.ts'
 import { Ago } from '../../../parts/basic.tsx'
 import type { Column } from '../../../parts/table.tsx'
+import { now } from '../../../server-clock.ts'
 import { firstLine } from './job-error.ts'
 import { JobState, jobHref } from './job-parts.tsx'
 
