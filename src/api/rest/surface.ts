@@ -3,7 +3,7 @@ import { Hono } from 'hono'
 import { compress } from 'hono/compress'
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { RateDecision } from '../../core/accounts/rate-limit.ts'
-import type { AuditObject } from '../../core/audit/entry.ts'
+import type { AuditDetail, AuditObject } from '../../core/audit/entry.ts'
 import { findObjectKind } from '../../core/audit/object-kind.ts'
 import type { DocumentReading } from '../../core/bodies/document-size.ts'
 import { AppError, ERROR_CODES, renderFields, toAppError } from '../../core/errors.ts'
@@ -182,8 +182,14 @@ async function changing(
     const id = nameIn(answer) ?? (operation === 'updateSshKeys' ? caller.owner : null)
     return kind === null || id === null ? null : { kind, id }
   }
+  /** The id of another object that the operation made, such as the key in the place of an old one. */
+  const detailFromResult = (answer: unknown): AuditDetail => {
+    const { id: made } = Object(answer) as { id?: unknown }
+    return typeof made === 'string' && ids.length > 0 && made !== ids.at(-1)![1] ? { made } : {}
+  }
   const entry = { surface, operation, caller, env, object: findObject(null) }
-  const answer = await audited(parts, entry, handle, { objectFromResult: findObject, reports: contract.reports })
+  const look = { objectFromResult: findObject, detailFromResult, reports: contract.reports }
+  const answer = await audited(parts, entry, handle, look)
   parts.ports.emit('change.made', { surface: 'rest', operation, object: nameIn(answer), ...changedBy(caller, env) })
   return answer
 }

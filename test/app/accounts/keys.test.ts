@@ -116,6 +116,7 @@ test('a key is rotated in one operation with all that it may do, and the old one
       ['createKey', old.id],
     ],
   )
+  assert.equal(made[0].detail.made, next.id)
   const { name, expiresAt: ends } = (await rig.ask('GET', `/v2/account/keys/${old.id}`)).json
   assert.deepEqual([name, Date.parse(ends) - rig.clock.now()], ['ci (replaced)', 3_600_000])
   const last = await rotate(next.id, 0)
