@@ -80,6 +80,9 @@ describe('releases in the console', { skip: browserSkip, timeout: patient(240_00
     await good.getByText(/ms|s$/).first().waitFor()
     assert.equal(await page.getByText('Rolling out').count(), 0)
     assert.deepEqual(await visitor.axe(), [])
+    await visitor.open('/endpoints')
+    await page.getByRole('row').filter({ hasText: 'gated' }).getByText('Canary 20%').waitFor()
+    assert.equal(await page.getByText('Rolling out').count(), 0)
     visitor.assertClean()
     const { endpointVersion } = (await ask(server, '/v2/serverless/gated/releases')).json
     await ask(server, `/v2/serverless/gated/releases/${endpointVersion}/promote`, { body: {} })

@@ -172,6 +172,15 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
     ])
     const lines = JSON.parse(readFileSync(await saved.path(), 'utf8')) as string[]
     assert.deepEqual([lines.length, lines[39]?.length, lines[39]?.slice(0, 4)], [40, 999_997, '39 x'])
+    // One that is just not too large is shown by its beginning.
+    const shown = await submit(server, 'gated', { megabytes: 19 })
+    await whenFinal(server, 'gated', shown)
+    await visitor.open(`/endpoints/gated/requests?job=${shown}`)
+    const [whole] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('dialog').getByRole('button', { name: 'Download whole output' }).click(),
+    ])
+    assert.equal((JSON.parse(readFileSync(await whole.path(), 'utf8')) as string[]).length, 19)
     visitor.assertClean()
   })
 
@@ -195,7 +204,7 @@ describe('requests in the console', { skip: browserSkip, timeout: patient(240_00
       const answer = log.getByRole('group', { name: 'The model' })
       await answer.locator('strong', { hasText: 'this' }).waitFor()
       await answer.getByText('data:image/png;base64,').waitFor()
-      await answer.getByText(/in all$/).waitFor()
+      await answer.getByText(/in all, 2 tokens$/).waitFor()
       assert.deepEqual(await visitor.axe(), [])
       assert.equal(await visitor.isTooWide(), false)
       await page.emulateMedia({ colorScheme: 'dark' })
