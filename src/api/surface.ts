@@ -82,6 +82,8 @@ export interface HandedRequest {
   readonly waitsFor?: string
   /** True if the stream was asked for an event of usage that its client did not ask for; false when left out. */
   readonly hidesUsage?: boolean
+  /** The model in the request, by which its caller may have a right to it; by that on the endpoint when left out. */
+  readonly model?: string
 }
 
 /** The way of a handed request. Neither promise rejects. */

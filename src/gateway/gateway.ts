@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import type { Caller } from '../core/accounts/permission.ts'
+import { type Caller, mayUseModel } from '../core/accounts/permission.ts'
 import { type AppError, toAppError } from '../core/errors.ts'
 import type { EndpointId } from '../core/ids.ts'
 import { type KeyDecision, KeyLimitError, requireWithin } from '../core/key-limits.ts'
@@ -164,7 +164,7 @@ export class Gateway implements Entrance {
     const { endpointId } = admitted
     this.#count(endpointId, kind, 1)
     const slot = this.#carriers.add(carrier)
-    const endHold = this.#hold(carrier, endpointId, admitted.caller)
+    const endHold = this.#hold(carrier, admitted)
     const ended = () => {
       endHold()
       this.#count(endpointId, kind, -1)
@@ -194,10 +194,12 @@ export class Gateway implements Entrance {
   }
 
   /** Ends the request when the right that admitted it ends. */
-  #hold(carrier: ServerResponse | Duplex, id: EndpointId, caller?: Caller): () => void {
+  #hold(carrier: ServerResponse | Duplex, { endpointId, caller, model }: ProxyRequest): () => void {
     if (caller === undefined) return () => {}
     const { access } = this.#parts
-    const requireRight = (holder: Caller) => access.requireJobs(holder, 'write', id)
+    const requireRight = (holder: Caller) => {
+      if (model === undefined || !mayUseModel(holder, model)) access.requireJobs(holder, 'write', endpointId)
+    }
     return access.hold(caller, requireRight, () => void carrier.destroy())
   }
 

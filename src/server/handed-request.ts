@@ -23,7 +23,7 @@ export function handOver(
   entrance: Entrance,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { endpointId, caller, prefix, path, body, bodyFor, waitsFor, hidesUsage = false }: HandedRequest,
+  { endpointId, caller, prefix, path, body, bodyFor, waitsFor, hidesUsage = false, model }: HandedRequest,
 ): HandedOver {
   const replay = replayed(incoming, body, waitsFor !== undefined || caller.accounting === true)
   if (bodyFor === undefined) fill(replay, body)
@@ -43,6 +43,7 @@ export function handOver(
     host: null,
     hidesUsage,
     errorForm: errorForm(path),
+    ...(model === undefined ? {} : { model }),
     ...(waitsFor === undefined ? {} : { waitsFor }),
     ...(bodyFor === undefined ? {} : { complete: async worker => fill(replay, await bodyFor(worker)) }),
   })

@@ -170,6 +170,8 @@ const BAD: readonly (readonly [command: string, words: readonly string[], option
     return rows
   }),
   ['keys create', ['--jobs', 'nosuch'], '--jobs', /nosuch/],
+  ['keys create', ['--models', ' , '], '--models', /takes names of models/],
+  ['keys create', ['--models', 'a', '--scope', 'all'], '--models, --jobs and --scope', /give one/],
   ['keys create', ['--account', 'nosuch'], '--account', /nosuch/],
   ['keys create', ['--expires', 'soon'], '--expires', /takes a time such as 15m/],
   ['accounts create', ['--name', ''], '--name', /must not be empty/],

@@ -100,6 +100,13 @@ test('the rights of a key are read as words, and edited without loss', () => {
     scopeFromDraft(draftFromScope(files), () => true),
     files,
   )
+  const models = { type: 'restricted', management: 'none', jobs: 'none', models: ['gpt', 'b', 'c', 'd'] } as const
+  const ofModels = { ...models, models: [...models.models] }
+  assert.equal(describeScope(ofModels, endpointName), 'models gpt, b, c and 1 more')
+  assert.deepEqual(
+    scopeFromDraft(draftFromScope(ofModels), () => true),
+    ofModels,
+  )
   assert.equal(
     describeScope({ type: 'restricted', management: 'write', jobs: 'read' }, endpointName),
     'manages; reads jobs of all endpoints',

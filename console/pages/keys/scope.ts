@@ -17,6 +17,8 @@ export interface ScopeDraft {
   /** On files of network volumes over S3: one level for all volumes, or `each`. */
   readonly files: Level | 'each'
   readonly byVolume: Readonly<Record<string, Level>>
+  /** Models that it may call by their names; kept as they are. */
+  readonly models: readonly string[]
 }
 
 /** The scope that most programs need: they submit jobs and read results. */
@@ -28,6 +30,7 @@ export const NEW_SCOPE: ScopeDraft = {
   metrics: 'none',
   files: 'none',
   byVolume: {},
+  models: [],
 }
 
 /** Number of endpoints that are named; the others are counted. */
@@ -36,20 +39,21 @@ const NAMED = 3
 /** A scope for a form. */
 export function draftFromScope(scope: KeyScope): ScopeDraft {
   if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
-  const { type, management, jobs, metrics = 'none', files = 'none' } = scope
+  const { type, management, jobs, metrics = 'none', files = 'none', models = [] } = scope
   const ofFiles = typeof files === 'string' ? { files, byVolume: {} } : { files: 'each' as const, byVolume: files }
-  const rest = { type, management, metrics, ...ofFiles }
+  const rest = { type, management, metrics, models, ...ofFiles }
   return typeof jobs === 'string' ? { ...rest, jobs, byEndpoint: {} } : { ...rest, jobs: 'each', byEndpoint: jobs }
 }
 
 /** The scope of a form. @param isKnown true for an existing endpoint: a key cannot name others */
 export function scopeFromDraft(
-  { type, management, jobs, byEndpoint, metrics, files, byVolume }: ScopeDraft,
+  { type, management, jobs, byEndpoint, metrics, files, byVolume, models }: ScopeDraft,
   isKnown: (endpoint: string) => boolean,
 ): KeyScope {
   if (type !== 'restricted') return { type }
   const ofFiles = files === 'none' ? {} : { files: files === 'each' ? byVolume : files }
-  const otherRights = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles }
+  const ofModels = models.length === 0 ? {} : { models: [...models] }
+  const otherRights = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles, ...ofModels }
   if (jobs !== 'each') return { type, management, jobs, ...otherRights }
   const endpointLevels = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
   return { type, management, jobs: Object.fromEntries(endpointLevels), ...otherRights }
@@ -59,10 +63,15 @@ export function scopeFromDraft(
 export function describeScope(scope: KeyScope, endpointName: (endpoint: string) => string): string {
   if (scope.type === 'all') return 'everything'
   if (scope.type === 'read-only') return 'reads everything'
-  const { management, jobs, metrics, files = 'none' } = scope
+  const { management, jobs, metrics, files = 'none', models = [] } = scope
   const parts = [
     ...(management === 'none' ? [] : [management === 'read' ? 'reads management' : 'manages']),
     ...(typeof jobs === 'string' ? describeLevel(jobs, 'all endpoints') : describeJobs(jobs, endpointName)),
+    ...(models.length === 0
+      ? []
+      : [
+          `models ${models.slice(0, NAMED).join(', ')}${models.length > NAMED ? ` and ${models.length - NAMED} more` : ''}`,
+        ]),
     ...(metrics === 'read' ? ['reads the metrics of the server'] : []),
     ...fileWords(files),
   ]

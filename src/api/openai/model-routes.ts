@@ -116,7 +116,7 @@ async function pass(
   requireSize(named, PAYLOAD_BYTES)
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
   const asBody = typeof body === 'string' ? decoded(named) : named
-  return submitCall(parts, call, endpoint, { route, body: asBody, caller, hidesUsage })
+  return submitCall(parts, call, endpoint, { route, body: asBody, caller, hidesUsage, model: name })
 }
 
 /** Passes a form on, as {@link pass}. */
@@ -143,7 +143,7 @@ async function passForm(
   const { method } = call.request
   const accounted = await accountedBody(parts, caller, { method, route, body: handlerBody(form, model) })
   call.env.delivery.onSettled(await parts.access.countJobs(caller, endpoint.id, 'openai'))
-  return submitCall(parts, call, endpoint, { route, caller, ...accounted })
+  return submitCall(parts, call, endpoint, { route, caller, model: name, ...accounted })
 }
 
 function textOf({ bytes }: OpenAiForm, { start, end }: FormPart): string {
@@ -181,6 +181,7 @@ async function passOn(
     route,
     body: bodyWith(model),
     hidesUsage,
+    model: name,
     ...(isKnown ? {} : { bodyFor }),
     ...(waitsFor === null ? {} : { waitsFor }),
   })
@@ -200,7 +201,7 @@ export async function handOver(
     body,
     prefix = PREFIX,
     ...rest
-  }: Pick<HandedRequest, 'body' | 'bodyFor' | 'waitsFor' | 'hidesUsage'> & {
+  }: Pick<HandedRequest, 'body' | 'bodyFor' | 'waitsFor' | 'hidesUsage' | 'model'> & {
     endpoint: Endpoint
     route: string
     prefix?: string

@@ -24,6 +24,8 @@ export interface SubmittedCall {
   readonly limits: readonly string[]
   /** True if the event of usage of its stream is for the server alone. */
   readonly hidesUsage: boolean
+  /** The model in the request that decides about the right to it; null at the address of an endpoint. */
+  readonly model: string | null
 }
 
 /**
@@ -40,7 +42,14 @@ export async function submitCall(
     body,
     caller,
     hidesUsage = false,
-  }: { readonly route: string; readonly body: Body; readonly caller: Caller; readonly hidesUsage?: boolean },
+    model = null,
+  }: {
+    readonly route: string
+    readonly body: Body
+    readonly caller: Caller
+    readonly hidesUsage?: boolean
+    readonly model?: string | null
+  },
 ): Promise<SubmittedCall> {
   const call =
     typeof body === 'string'
@@ -53,7 +62,7 @@ export async function submitCall(
   const limits = isLimited ? requireWithin(await parts.access.keyLimits.decide(caller)) : []
   const traceparent = readTraceparent(request.headers.get('traceparent'))
   const job = await parts.jobs.submit(endpoint, call.submission, { kind: 'runsync', traceparent, ...kept })
-  return { job, stream: call.stream, route, limits, hidesUsage }
+  return { job, stream: call.stream, route, limits, hidesUsage, model }
 }
 
 /**
@@ -64,11 +73,11 @@ export async function answerOfJob(
   parts: ApiParts,
   call: SurfaceCall,
   caller: Caller,
-  { job, stream, route, limits, hidesUsage }: SubmittedCall,
+  { job, stream, route, limits, hidesUsage, model }: SubmittedCall,
   waitsFor: string | null = null,
 ): Promise<Response> {
   const { owner, endpointId } = job
-  const requireRight = (whose: Caller) => parts.access.requireJobs(whose, 'write', endpointId)
+  const requireRight = (whose: Caller) => parts.access.requireModel(whose, endpointId, model)
   const ended = heldFor(parts.access, call.env, caller, requireRight)
   const onTokens = reportsTokens(call.request.method, route)
     ? (usage: TokenUsage | null) => parts.ports.emit('tokens.used', { owner, endpointId, keyId: caller.keyId, usage })

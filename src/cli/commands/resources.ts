@@ -1,5 +1,6 @@
 import type { Command } from 'commander'
 import { type AuditView, fieldChanges, type ShownValue } from '../../core/audit/field-change.ts'
+import { listItems } from '../../core/text-parts.ts'
 import { UsageError } from '../cli-command.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
@@ -108,6 +109,9 @@ function addChanging(group: Command, resource: Resource): void {
     create.addOption(
       fieldOption('--jobs <endpoint>', 'may do nothing but call this endpoint; its id or name', 'scope.jobs'),
     )
+    create.addOption(
+      fieldOption('--models <names>', 'may do nothing but call these models at /openai/v1', 'scope.models'),
+    )
     create.addOption(fieldOption('--expires <time>', 'time until it expires, such as 15m, 12h or 30d', 'expiresAt'))
   }
   create.action(async (typed: BodyOptions & ConnectionOptions) => {
@@ -187,8 +191,16 @@ async function withKeyOptions(
   options: BodyOptions & ConnectionOptions,
   body: Readonly<Record<string, unknown>>,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { jobs, expires } = options
+  const { jobs, models, expires } = options
   const whole: Record<string, unknown> = { ...body }
+  if (models !== undefined) {
+    if (body.scope !== undefined || jobs !== undefined)
+      throw new CliError('--models, --jobs and --scope each say what it may do; give one', EXIT.usage)
+    const names = listItems(String(models), ',')
+    if (names.length === 0) throw new CliError('--models takes names of models, with commas between them', EXIT.usage)
+    whole.scope = { type: 'restricted', management: 'none', jobs: 'none', models: names }
+    whole.name ??= `models ${names.join(', ')}`.slice(0, 191)
+  }
   if (jobs !== undefined) {
     if (body.scope !== undefined) throw new CliError('--jobs and --scope both say what it may do', EXIT.usage)
     const endpoint = await findId(options, KINDS.endpoints, String(jobs), '--jobs')

@@ -27,6 +27,11 @@ export type KeyScope =
       readonly metrics?: 'none' | 'read'
       /** Rights on files of network volumes, which the S3 door gives; omitted means `none`. */
       readonly files?: FilesAccess
+      /**
+       * Names of models that it may call at `/openai/v1`, and nowhere else, besides those of the endpoints in `jobs`;
+       * omitted means none.
+       */
+      readonly models?: readonly string[]
     }
 
 /** All rights; for the first account, also those of the operator. */
@@ -37,6 +42,9 @@ export const METRICS_SCOPE: KeyScope = { type: 'restricted', management: 'none',
 
 /** Limit of endpoints that a restricted key can name. */
 export const MAX_SCOPE_ENDPOINTS = 1_000
+
+/** Limits of the models that a restricted key can name; as long as a name in a request. */
+export const SCOPE_MODELS = { count: 100, characters: 512 } as const
 
 /** The maker of a key: a person, the server for itself, or the server for one endpoint. */
 export type KeyKind = 'user' | 'server' | 'endpoint'
@@ -127,6 +135,16 @@ export function mayUseAllJobs({ scope }: Pick<Caller, 'scope'>, level: 'read' | 
   return all !== null && covers(all, level)
 }
 
+/** True if the caller may call a model by this name, whichever endpoint that leads to. */
+export function mayUseModel({ scope }: Pick<Caller, 'scope'>, name: string): boolean {
+  return scopeModels(scope).includes(name)
+}
+
+/** The models that a scope names. */
+export function scopeModels(scope: KeyScope): readonly string[] {
+  return scope.type === 'restricted' ? (scope.models ?? []) : []
+}
+
 /** True if the caller has rights of `level` on the files of this network volume. */
 export function mayUseFiles({ scope }: Pick<Caller, 'scope'>, level: 'read' | 'write', volume: VolumeId): boolean {
   return covers(filesLevel(scope, volume), level)
@@ -188,6 +206,13 @@ export function scopeProblems(owner: OwnerId, scope: KeyScope): FieldProblem[] {
   if (scopeVolumes(scope).length > MAX_SCOPE_ENDPOINTS) {
     problems.push(fieldProblem('scope', `must name at most ${MAX_SCOPE_ENDPOINTS} network volumes`))
   }
+  const models = scopeModels(scope)
+  if (models.length > SCOPE_MODELS.count) {
+    problems.push(fieldProblem('scope', `must name at most ${SCOPE_MODELS.count} models`))
+  }
+  if (models.some(name => name === '' || name.length > SCOPE_MODELS.characters)) {
+    problems.push(fieldProblem('scope', `must name models of 1 to ${SCOPE_MODELS.characters} characters`))
+  }
   if (readsMetrics(scope) && owner !== DEFAULT_OWNER) {
     problems.push(
       fieldProblem('scope', "can have metrics only for a key of the operator's account: they show all accounts"),
@@ -214,6 +239,8 @@ export function isWithin(scope: KeyScope, other: KeyScope): boolean {
   if (!atMost(managementLevel(scope), managementLevel(other))) return false
   if (readsMetrics(scope) && !readsMetrics(other)) return false
   if (!areFilesWithin(scope, other)) return false
+  const usesAll = levelEverywhere(other) === 'write'
+  if (!usesAll && !scopeModels(scope).every(name => scopeModels(other).includes(name))) return false
   const jobs = levelEverywhere(scope)
   if (jobs !== null) return atMost(jobs, levelEverywhere(other) ?? 'none')
   return scopeEndpoints(scope).every(endpoint => atMost(jobsLevel(scope, endpoint), jobsLevel(other, endpoint)))

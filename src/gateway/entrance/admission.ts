@@ -1,4 +1,4 @@
-import type { Caller } from '../../core/accounts/permission.ts'
+import { type Caller, mayUseModel } from '../../core/accounts/permission.ts'
 import { type AppTarget, readAppTarget } from '../../core/apps/app.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { comparablePath } from '../../core/endpoints/sleep-hooks.ts'
@@ -247,6 +247,7 @@ export class GatewayAdmission {
     }
     if (caller !== null) request.caller = caller
     if (subprotocol !== null) request.subprotocol = subprotocol
+    if (route.model !== undefined) request.model = route.model
     if (route.waitsFor !== undefined) request.waitsFor = route.waitsFor
     if (route.hidesUsage === true) request.hidesUsage = true
     if (route.errorForm !== undefined) request.errorForm = route.errorForm
@@ -310,9 +311,9 @@ export class GatewayAdmission {
     return { validKeys, caller }
   }
 
-  #requireRight(caller: Caller, { endpointId }: NamedRequest['route'], endpoint?: AdmissibleFields): void {
+  #requireRight(caller: Caller, { endpointId, model }: NamedRequest['route'], endpoint?: AdmissibleFields): void {
     if (endpoint?.owner !== caller.owner) throw notFound('endpoint', endpointId)
-    this.#access.requireJobs(caller, 'write', endpointId)
+    if (model === undefined || !mayUseModel(caller, model)) this.#access.requireJobs(caller, 'write', endpointId)
   }
 }
 

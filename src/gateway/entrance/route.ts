@@ -19,6 +19,8 @@ export interface GatewayRoute {
   readonly host: string | null
   /** The caller, where a surface of this server has authenticated it and hands the request over. */
   readonly caller?: Caller
+  /** See `model` of {@link ProxyRequest}. */
+  readonly model?: string
   /** See `waitsFor` of {@link ProxyRequest}. */
   readonly waitsFor?: ProxyRequest['waitsFor']
   /** See `hidesUsage` of {@link ProxyRequest}. */

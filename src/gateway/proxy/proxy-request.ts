@@ -43,6 +43,8 @@ export interface ProxyRequest {
    * only one. Browsers close a socket whose 101 names none of the subprotocols that they offered.
    */
   readonly subprotocol?: string
+  /** The model by which the caller may have that right; by the endpoint alone when left out. */
+  readonly model?: string
   /** The account of the endpoint. */
   readonly owner?: OwnerId
   /**

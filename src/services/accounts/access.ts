@@ -8,6 +8,7 @@ import {
   mayReadServer,
   mayUseFiles,
   mayUseJobs,
+  mayUseModel,
   readableJobs,
   requireOperator,
 } from '../../core/accounts/permission.ts'
@@ -136,6 +137,15 @@ export class Access {
     if (mayUseJobs(caller, level, endpoint)) return
     this.#refused(caller, `jobs:${level}`)
     throw new AppError('forbidden', `this API key has no ${level} right for the jobs of endpoint ${endpoint}`)
+  }
+
+  /**
+   * Guards a request to a model.
+   * @param model its name in a request at `/openai/v1`; null at the address of its endpoint
+   * @throws AppError `forbidden` unless the caller may call that model, or write the jobs of this endpoint
+   */
+  requireModel(caller: Caller, endpoint: EndpointId, model: string | null): void {
+    if (model === null || !mayUseModel(caller, model)) this.requireJobs(caller, 'write', endpoint)
   }
 
   /** @throws AppError `forbidden` unless the caller may read or write the files of this network volume */

@@ -1,4 +1,11 @@
-import { type Caller, mayUseAllJobs, mayUseJobs, scopeEndpoints } from '../../core/accounts/permission.ts'
+import {
+  type Caller,
+  mayUseAllJobs,
+  mayUseJobs,
+  mayUseModel,
+  scopeEndpoints,
+  scopeModels,
+} from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import { AppError } from '../../core/errors.ts'
@@ -107,16 +114,20 @@ export class ModelCatalog {
    * `unavailable`
    */
   async resolve(caller: Caller, asked: string): Promise<ResolvedModel> {
+    const found = await this.#destination(caller, asked)
+    if (found === null) throw await this.#unknown(caller, asked)
+    return this.#resolved(found.endpoint, asked, found.named)
+  }
+
+  /** The endpoint of a name that the caller may use, and the model behind its slash; null without one. */
+  async #destination(caller: Caller, asked: string): Promise<{ endpoint: Endpoint; named: string | null } | null> {
     const name = readModelName(asked)
-    if (name !== null) {
-      const whole = await this.#choose(await this.#usable(caller, name.whole))
-      if (whole !== null) return this.#resolved(whole, asked, null)
-      if (name.part !== null) {
-        const part = await this.#choose(await this.#usable(caller, name.part.endpoint))
-        if (part !== null) return this.#resolved(part, asked, name.part.model)
-      }
-    }
-    throw await this.#unknown(caller, asked)
+    if (name === null) return null
+    const whole = await this.#choose(await this.#usable(caller, name.whole, asked))
+    if (whole !== null) return { endpoint: whole, named: null }
+    if (name.part === null) return null
+    const part = await this.#choose(await this.#usable(caller, name.part.endpoint, asked))
+    return part === null ? null : { endpoint: part, named: name.part.model }
   }
 
   async #unknown(caller: Caller, asked: string): Promise<AppError> {
@@ -151,7 +162,8 @@ export class ModelCatalog {
     const unasked = states.filter(([snapshot, state]) => state === 'ready' && this.#isDue(snapshot.endpoint))
     await mapConcurrently(unasked.slice(0, MAX_ASKED), CONCURRENCY, ([snapshot]) => this.#ask(snapshot))
     const ofEndpoints = states.flatMap(([snapshot, state]) => this.#entries(snapshot, state))
-    const models = [...ofEndpoints, ...(await this.#aliases(caller.owner, ofEndpoints))]
+    const ofJobs = [...ofEndpoints, ...(await this.#aliases(caller.owner, ofEndpoints))]
+    const models = [...ofJobs, ...(await this.#ofScope(caller, new Set(ofJobs.map(({ id }) => id))))]
     return { models, isCut: snapshots.length > MAX_LISTED }
   }
 
@@ -187,10 +199,10 @@ export class ModelCatalog {
     this.#served.set(id, { version, models, atMs: this.#ports.clock.monotonic() })
   }
 
-  /** The endpoints of a name that the caller may use, the preferred one first. */
-  async #usable(caller: Caller, name: string): Promise<readonly Endpoint[]> {
+  /** The endpoints of a name that the caller may use for the model that it asked for, the preferred one first. */
+  async #usable(caller: Caller, name: string, asked: string): Promise<readonly Endpoint[]> {
     const found = await this.#find(caller.owner, name)
-    return found.filter(({ id }) => mayUseJobs(caller, 'write', id))
+    return mayUseModel(caller, asked) ? found : found.filter(({ id }) => mayUseJobs(caller, 'write', id))
   }
 
   /** The endpoints of an alias, else those with a name, else that with an id. */
@@ -328,6 +340,20 @@ export class ModelCatalog {
       const chosen = chosenEndpoint(candidates.map(id => ({ id, ready: byId.get(id)!.state === 'ready' })))
       return chosen === null || taken.has(name) ? [] : [{ ...byId.get(chosen)!, id: name }]
     })
+  }
+
+  /** The models that the key of a caller names, besides those that are listed. */
+  async #ofScope(caller: Caller, listed: ReadonlySet<string>): Promise<ListedModel[]> {
+    const names = scopeModels(caller.scope).filter(name => !listed.has(name))
+    const found = await mapConcurrently(names, CONCURRENCY, async id => {
+      const found = await this.#destination(caller, id)
+      const snapshot = found === null ? null : await this.#balancing.snapshot(found.endpoint.id)
+      if (found === null || snapshot === null) return []
+      const { endpoint } = found
+      const served = this.#models(endpoint)
+      return [{ id, endpoint, state: stateOf(snapshot), startMs: presentStartMs(snapshot), served }]
+    })
+    return found.flat()
   }
 
   /** The endpoints of a caller with their facts, one more than a list has. */

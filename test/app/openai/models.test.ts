@@ -21,10 +21,14 @@ const list = async (rig: Rig, key = KEY) => {
 async function handed(
   rig: Rig,
   model: string,
-  { path = '/openai/v1/chat/completions?x=1', more = {} }: { path?: string; more?: object } = {},
+  {
+    path = '/openai/v1/chat/completions?x=1',
+    more = {},
+    key = KEY,
+  }: { path?: string; more?: object; key?: string } = {},
 ): Promise<HandedRequest> {
   const calls: HandedRequest[] = []
-  const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
+  const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
   const body = JSON.stringify({ messages: [], model, n: 1, ...more })
   const request = new Request(`http://localhost:8080${path}`, { method: 'POST', headers, body })
   const response = await rig.surface(request, {
@@ -197,6 +201,54 @@ test('a key sees and calls the models of its endpoints alone', async t => {
   assert.equal(refused.json.error.message, "there is no model 'other': there are mine")
   const none = await rig.ask('GET', '/openai/v1/models', { key: 'rpa_wrong_key_that_nobody_has' })
   assert.deepEqual([none.status, none.json.error.code], [401, 'invalid_api_key'])
+})
+
+test('a key that names models calls them by these names alone, and nothing else', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
+  await serveOnce(opened, id)
+  const { endpoint, worker } = await rig.endpointWithWorker({ name: 'words', workersMax: 1 })
+  await rig.ask('PUT', '/v2/account/model-aliases', { body: { name: 'gpt', endpoints: ['words'] } })
+  const create = (scope: object, key = KEY) =>
+    rig.ask('POST', '/v2/account/keys', { body: { name: 'k', scope: { type: 'restricted', ...scope } }, key })
+  const models = ['gpt', 'llama/lora-1', 'nothing']
+  const { json } = await create({ management: 'none', jobs: 'none', models })
+  assert.deepEqual(json.scope.models, models)
+  const { key } = json
+  assert.deepEqual(
+    (await list(rig, key)).map(model => model.id),
+    ['gpt', 'llama/lora-1'],
+  )
+
+  const answer = chat(rig, 'gpt', { key })
+  await rig.clock.settle()
+  const { id: job, input } = (await worker.take()).json as { id: JobId; input: { openai_input: { model: string } } }
+  assert.equal(input.openai_input.model, 'words')
+  await worker.done(job, { output: { by: 'words' } })
+  assert.deepEqual((await answer).json, { by: 'words' })
+  const passed = await handed(rig, 'llama/lora-1', { key })
+  assert.deepEqual([passed.endpointId, passed.model, JSON.parse(text(passed)).model], [id, 'llama/lora-1', 'lora-1'])
+
+  for (const model of ['words', endpoint, 'llama', 'llama/lora-2', id, 'GPT', 'nothing']) {
+    const refused = await chat(rig, model, { key })
+    assert.deepEqual([model, refused.status], [model, 404])
+  }
+  for (const [method, path] of [
+    ['POST', `/v2/${endpoint}/run`],
+    ['POST', `/v2/${endpoint}/openai/v1/chat/completions`],
+    ['POST', `/v2/${id}/openai/v1/chat/completions`],
+    ['GET', `/v2/${endpoint}/status/${job}`],
+    ['GET', '/v2/serverless'],
+    ['POST', '/v2/account/models/warm'],
+  ] as const) {
+    const body = method === 'GET' ? {} : { body: { model: 'gpt', input: {} } }
+    assert.equal((await rig.ask(method, path, { key, ...body })).status, 403, path)
+  }
+  const manager = (await create({ management: 'write', jobs: 'none', models: ['gpt'] })).json.key
+  assert.equal((await create({ management: 'none', jobs: 'none', models: ['gpt'] }, manager)).status, 201)
+  assert.equal((await create({ management: 'none', jobs: 'none', models: ['llama'] }, manager)).status, 403)
+  assert.equal((await create({ management: 'none', jobs: 'none', models: [''] })).status, 400)
 })
 
 test('an unknown model is refused in the form of OpenAI, with what there is and the nearest name', async t => {

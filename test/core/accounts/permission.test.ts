@@ -13,8 +13,10 @@ import {
   MAX_SCOPE_ENDPOINTS,
   mayManage,
   mayReadServer,
+  mayUseAllJobs,
   mayUseFiles,
   mayUseJobs,
+  mayUseModel,
   scopeProblems,
 } from '../../../src/core/accounts/permission.ts'
 import { fieldProblem, nameProblems } from '../../../src/core/field-problem.ts'
@@ -66,6 +68,19 @@ test('all rights open everything, and those to read open everything to read', ()
   assert.ok(!mayManage(reader, 'write') && !mayUseJobs(reader, 'write', MINE))
 })
 
+test('a key that names models calls these, and their names have limits', () => {
+  const scope = (models: readonly string[]) =>
+    ({ type: 'restricted', management: 'none', jobs: 'none', models }) as const
+  const caller = { scope: scope(['gpt', 'qwen/lora']) }
+  assert.deepEqual(
+    ['gpt', 'qwen/lora', 'qwen', 'GPT', ''].map(name => mayUseModel(caller, name)),
+    [true, true, false, false, false],
+  )
+  assert.ok(!mayUseModel({ scope: READ_ONLY }, 'gpt') && !mayUseJobs(caller, 'read', MINE))
+  const problems = (models: readonly string[]) => scopeProblems(DEFAULT_OWNER, scope(models)).length
+  assert.deepEqual([['a'], [''], ['a'.repeat(513)], Array(101).fill('a')].map(problems), [0, 1, 1, 1])
+})
+
 test('an operator has all rights of the first account', () => {
   assert.ok(callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE })).operator)
   assert.ok(!callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: READ_ONLY })).operator)
@@ -84,6 +99,7 @@ const scopes = fc.oneof(
     management: levels,
     jobs: fc.oneof(levels, fc.dictionary(fc.constantFrom(...places), levels)),
     files: fc.oneof(levels, fc.dictionary(fc.constantFrom(...places), levels)),
+    models: fc.subarray(['qwen', 'gpt']),
   }) as fc.Arbitrary<KeyScope>,
 )
 
@@ -98,6 +114,10 @@ test('a scope within another opens nothing that the other does not', () => {
           const volume = id as string as VolumeId
           assert.ok(!mayUseFiles({ scope: inner }, level, volume) || mayUseFiles({ scope: outer }, level, volume))
         }
+      }
+      for (const name of ['qwen', 'gpt']) {
+        const mayOuter = mayUseModel({ scope: outer }, name) || mayUseAllJobs({ scope: outer }, 'write')
+        assert.ok(!mayUseModel({ scope: inner }, name) || mayOuter)
       }
       assert.ok(
         !mayReadServer({ owner: DEFAULT_OWNER, scope: inner }) || mayReadServer({ owner: DEFAULT_OWNER, scope: outer }),

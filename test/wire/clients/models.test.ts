@@ -97,6 +97,29 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     })
   })
 
+  test('a key that names a model calls it, and its open stream ends when the key is revoked', async () => {
+    const scope = { type: 'restricted', management: 'none', jobs: 'none', models: ['qwen/lora-1'] }
+    const { json } = await ask(server, '/v2/account/keys', { body: { name: 'lora', scope } })
+    const limited = new OpenAI({ baseURL: `${server.url}/openai/v1`, apiKey: json.key, maxRetries: 0 })
+    const models: string[] = []
+    for await (const { id } of limited.models.list()) models.push(id)
+    assert.deepEqual(models, ['qwen/lora-1'])
+    const lora = { model: 'qwen/lora-1', messages: user('a b') }
+    assert.equal((await limited.chat.completions.create(lora)).model, 'lora-1')
+    await assert.rejects(limited.chat.completions.create({ ...lora, model: 'qwen' }), OpenAI.NotFoundError)
+    const headers = { authorization: `Bearer ${json.key}` }
+    const direct = await ask(server, `/lb/${vllm}/v1/chat/completions`, { headers, body: lora })
+    assert.equal(direct.status, 403)
+    const long = { ...lora, messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
+    const stream = await limited.chat.completions.create(long)
+    await assert.rejects(async () => {
+      for await (const event of stream) {
+        assert.ok(event)
+        await ask(server, `/v2/account/keys/${json.id}`, { method: 'DELETE' })
+      }
+    })
+  })
+
   test('files are sent as forms', async () => {
     const file = new File(['x'.repeat(3_000_000)], 'speech.wav', { type: 'audio/wav' })
     const { text } = await client.audio.transcriptions.create({ model: 'llama', file })
@@ -155,6 +178,7 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
   /** A client that leaves after the first of a thousand words. */
   const leaving = async (from: OpenAI, at: Server, id: string, model: string) => {
     const stopped = new AbortController()
+    const before = (await ask(at, `/lb/${id}/left`)).json.left
     const body = { model, messages: user('a '.repeat(1_000)), stream: true as const, sleep_ms: 50 }
     const stream = await from.chat.completions.create(body, { signal: stopped.signal })
     for await (const event of stream) {
@@ -164,7 +188,7 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
     stopped.abort()
     const words = await until('the worker to see it', async () => {
       const { json } = await ask(at, `/lb/${id}/left`)
-      return json.left === 1 && json.words
+      return json.left > before && json.words
     })
     // The worker counts, so that no slow machine changes it: all of them would take 50 s at least.
     assert.ok(words < 500, `${words} of 1000 words were made`)

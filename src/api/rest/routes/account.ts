@@ -379,13 +379,14 @@ function instant(text: string | null | undefined): number | null | undefined {
 
 function scopeFromBody(scope: NonNullable<Members<typeof UpdateKey>['scope']>): KeyScope {
   if (scope.type !== 'restricted') return scope
-  const { management, jobs, metrics = 'none', files = 'none' } = scope
+  const { management, jobs, metrics = 'none', files = 'none', models = [] } = scope
   return {
     type: 'restricted',
     management,
     jobs: jobs as JobsAccess,
     ...(metrics === 'none' ? {} : { metrics }),
     ...(files === 'none' ? {} : { files: files as FilesAccess }),
+    ...(models.length === 0 ? {} : { models }),
   }
 }
 

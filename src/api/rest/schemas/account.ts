@@ -1,5 +1,6 @@
 import { z } from '@hono/zod-openapi'
 import { MAX_SSH_KEY, MAX_SSH_KEYS, SSH_KEY } from '../../../core/accounts/account.ts'
+import { SCOPE_MODELS } from '../../../core/accounts/permission.ts'
 import { ACCOUNT_LIMIT_NAMES, type AccountLimitName, MAX_LIMIT } from '../../../core/accounts/quotas.ts'
 import { MAX_OVERLAP_MS } from '../../../core/accounts/rotation.ts'
 import { GLOBAL_VOLUME_GB } from '../../../core/endpoints/volume.ts'
@@ -115,6 +116,11 @@ const Scope = z
         .union([Level, z.record(z.string(), Level)])
         .optional()
         .openapi({ description: 'files of network volumes over S3, of all or by their ids' }),
+      models: z
+        .array(z.string().min(1).max(SCOPE_MODELS.characters))
+        .max(SCOPE_MODELS.count)
+        .optional()
+        .openapi({ description: 'models that it may call at /openai/v1, by their names, aliases or endpoint/model' }),
     }),
   ])
   .openapi('KeyScope')
