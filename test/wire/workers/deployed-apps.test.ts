@@ -12,12 +12,11 @@ import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import { RUNTIME_PYTHONS } from '../../../src/core/endpoints/runtime-image.ts'
 import { cagedWords } from '../../../src/drivers/cage/caged-tool.ts'
-import { tryOwnNetwork } from '../../../src/drivers/cage/network-trial.ts'
-import { tryCage } from '../../../src/drivers/cage/trial.ts'
 import { BuildCompiler, type Caging, isCompiled } from '../../../src/drivers/process/build-compiler.ts'
 import { PythonInterpreters } from '../../../src/drivers/process/python-interpreters.ts'
 import { systemClock } from '../../../src/system/clock.ts'
 import { patient } from '../../support/patience.ts'
+import { caged, cageSkip, cageTrial } from '../support/cages.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { secureCall } from '../support/https.ts'
 import { sdk2, sdk2Skip } from '../support/python.ts'
@@ -30,9 +29,7 @@ const run = promisify(execFile)
 const RUNTIME = ['aiohttp', 'aiohttp-retry', 'backoff', 'cloudpickle', 'py-cpuinfo', 'requests', 'tomli', 'tomlkit']
 const PACKAGES = [...RUNTIME, 'tqdm-loggable', 'fastapi', 'uvicorn', 'prettytable']
 
-const trial = tryCage()
-const lack = 'problem' in trial ? trial : tryOwnNetwork(trial.bwrap, true)
-const skip = sdk2Skip || (lack !== null && process.env.RUNYARD_NO_SKIP !== '1' ? lack.problem : false)
+const skip = sdk2Skip || cageSkip
 
 /** A release with a place in its rollout, as REST has it. */
 interface Place {
@@ -61,8 +58,8 @@ for (const [how, isCaged] of [
     for (const name of ['env/odd', 'env/__pycache__', 'env', '.']) chmodSync(join(folder, name), 0o555)
     let seen: readonly string[] = []
     const caging: Caging = async (program, words, only) => {
-      assert.ok('bwrap' in trial)
-      seen = await cagedWords(trial.bwrap, { program, words, folder: only })
+      assert.ok('bwrap' in cageTrial)
+      seen = await cagedWords(cageTrial.bwrap, { program, words, folder: only })
       return seen
     }
     await new BuildCompiler({ PATH: dirname(sdk2) }, systemClock, isCaged ? caging : null).compile(folder, '/final')
@@ -135,8 +132,7 @@ class Deployer {
   async start(): Promise<void> {
     // An interpreter without packages: those of a build have to do.
     const path = `${dirname(realpathSync(sdk2))}${delimiter}${process.env.PATH}`
-    const cages = ['--worker-sandbox', 'required', '--worker-network', 'server']
-    const args = ['--tls-self-signed', ...cages, '--worker-readable', `${root}/packages`]
+    const args = ['--tls-self-signed', ...caged(`${root}/packages`)]
     const again = this.server === undefined ? {} : { dataDir: this.server.dataDir, port: this.server.port }
     this.server = await startServer({ args, env: { PATH: path }, ...again })
   }

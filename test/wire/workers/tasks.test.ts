@@ -6,19 +6,23 @@ import { delimiter, dirname, join } from 'node:path'
 import { test } from 'node:test'
 import { promisify } from 'node:util'
 import { patient } from '../../support/patience.ts'
+import { caged, cageSkip } from '../support/cages.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { secureCall } from '../support/https.ts'
 import { sdk2, sdk2Skip } from '../support/python.ts'
-import { fixture, runCommand, type Server, startServer } from '../support/server.ts'
+import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { authorityOf, programPath, startTask } from '../support/tasks.ts'
 import { until } from '../support/until.ts'
 
 test('a task returns a value, fails with its traceback, shares a volume and ends in time', {
-  skip: sdk2Skip,
+  skip: sdk2Skip || cageSkip,
   timeout: patient(180_000),
 }, async () => {
   const path = `${dirname(sdk2)}${delimiter}${process.env.PATH}`
-  const server = await startServer({ args: ['--tls-self-signed'], env: { PATH: path } })
+  const server = await startServer({
+    args: ['--tls-self-signed', ...caged(`${root}/packages`, dirname(dirname(sdk2)))],
+    env: { PATH: path },
+  })
   const { stdout: variables } = await runCommand(['sdk', 'env', '--json', '--data-dir', server.dataDir])
   const project = temporaryFolder()
   copyFileSync(join(fixture('python-app'), 'tasks.py'), join(project, 'main.py'))
@@ -35,7 +39,7 @@ test('a task returns a value, fails with its traceback, shares a volume and ends
   assert.match(stdout, /^error RemoteExecutionError True$/m)
   assert.match(stdout, /^met True own ports True$/m)
   assert.match(stdout, /^late$/m)
-  assert.match(stdout, /^inner 49 True rpw_$/m, 'a task started another one, with its volume')
+  assert.match(stdout, /^inner 49 True rpw_$/m, 'a task started another one from its cage, with its volume')
   const ca = authorityOf(server)
   const ask = (path: string, headers: Readonly<Record<string, string>> = {}) =>
     secureCall(server, path, { ca, headers })
