@@ -14,6 +14,14 @@ import { isFolderImage, type Template } from './template.ts'
 export const MAX_NESTED_DEPTH = 3
 /** Tasks of all these levels together that run or wait at a time. */
 export const MAX_NESTED_TASKS = 20
+/** Those that ended and that nobody deleted, besides: they are kept for a day. */
+export const MAX_NESTED_ENDED = 200
+
+/** Numbers of the tasks below one endpoint or task. */
+export interface StartedTasks {
+  readonly running: number
+  readonly ended: number
+}
 
 /** A task that is asked for: its program, and its place. */
 export interface WantedTask extends Pick<Template, 'image' | 'env' | 'registry'> {
@@ -39,10 +47,13 @@ export function depthProblem({ endpoint: { starters } }: TaskStarter): string | 
   return `tasks start tasks up to ${MAX_NESTED_DEPTH} levels below the first function, and this one would be on level ${starters.length + 1}`
 }
 
-/** The sentence for one task too many; null where one more may start. @param started those that have not ended */
-export function breadthProblem(started: number): string | null {
-  if (started < MAX_NESTED_TASKS) return null
-  return `${started} tasks that functions started have not ended below the same endpoint or task, and more than ${MAX_NESTED_TASKS} at a time may not exist: wait for one of them`
+/** The sentence for one task too many; null where one more may start. */
+export function breadthProblem({ running, ended }: StartedTasks): string | null {
+  if (running >= MAX_NESTED_TASKS) {
+    return `${running} tasks that functions started have not ended below the same endpoint or task, and more than ${MAX_NESTED_TASKS} at a time may not exist: wait for one of them`
+  }
+  if (ended < MAX_NESTED_ENDED) return null
+  return `${ended} tasks that functions started below the same endpoint or task have ended and were not deleted, as their client does with the result: delete some, or wait for a day`
 }
 
 /** The sentence for a task that asks for something that its starter lacks; null for any other. */

@@ -1,5 +1,6 @@
 import type { EndpointDomain } from '../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
+import type { StartedTasks } from '../../core/endpoints/nested-task.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
@@ -404,8 +405,8 @@ export interface EndpointStore {
   listed(owner: OwnerId, slice: Slice, kind?: ListedKind): Promise<ListedEndpoint[]>
   /** Tasks of all owners whose worker ended before an instant, at most `limit`. */
   endedTasks(beforeMs: number, limit: number): Promise<EndpointId[]>
-  /** Number of tasks that have not ended and whose first starter is this endpoint or task. */
-  startedTasks(root: EndpointId): Promise<number>
+  /** Tasks whose first starter is this endpoint or task. */
+  startedTasks(root: EndpointId): Promise<StartedTasks>
   /** Tasks of all owners that a worker started whose endpoint or task was removed, at most `limit`. */
   orphanedTasks(limit: number): Promise<EndpointId[]>
   /**

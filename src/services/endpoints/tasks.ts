@@ -91,7 +91,8 @@ export class Tasks {
 
   async #callingWorker(by: TaskReader): Promise<Worker> {
     const worker = await this.#ports.store.workers.find(workerOfKey(by))
-    if (worker === null) throw notFound('worker', workerOfKey(by))
+    // Its token is known for some seconds more.
+    if (worker === null || worker.state === 'EXITED') throw notFound('worker', workerOfKey(by))
     return worker
   }
 

@@ -86,8 +86,11 @@ export const endedTasks = `
     SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND (${ALIVE} OR exited_at_ms >= $1))
   ORDER BY id LIMIT $2`
 
-/** $1 root. Tasks that its workers, and the tasks of these, started and that have not ended. */
-export const countStartedTasks = 'SELECT COUNT(*) AS tasks FROM endpoints WHERE task_root = $1 AND workers_max > 0'
+/** $1 root. Tasks that its workers, and the tasks of these, started. */
+export const countStartedTasks = `
+  SELECT CAST(COALESCE(SUM(CASE WHEN workers_max > 0 THEN 1 ELSE 0 END), 0) AS {{integer}}) AS running,
+    CAST(COALESCE(SUM(CASE WHEN workers_max > 0 THEN 0 ELSE 1 END), 0) AS {{integer}}) AS ended
+  FROM endpoints WHERE task_root = $1`
 
 /** $1 limit. Tasks whose starter was removed. */
 export const orphanedTasks = `

@@ -114,6 +114,31 @@ test('the depth of a tree and the number of its running tasks are bounded', asyn
   await nested(rig, one)
 })
 
+test('tasks that fail in a loop and are deleted by nobody are bounded, too', async t => {
+  const { rig, whole } = await opened(t)
+  for (let round = 0; round < 10; round += 1) {
+    const asked = await Promise.all(Array.from({ length: 20 }, () => deploy(rig, CPU, { key: whole.key })))
+    assert.ok(asked.every(({ json }) => json.errors === undefined))
+    await rig.clock.advance(1_000)
+    const tasks = rig.fleet.started.filter(({ serves }) => serves !== null).map(({ workerId }) => workerId)
+    for (const id of rig.fleet.running().filter(worker => tasks.includes(worker))) rig.fleet.exit(id)
+    await rig.clock.advance(1_000)
+  }
+  assert.match(await refusal(rig, whole), /^200 tasks .* have ended and were not deleted/)
+  await nested(rig, await openFunction(rig, { name: 'other' }))
+})
+
+test('a worker that has ended starts nothing with its token', async t => {
+  const { rig, whole } = await opened(t)
+  const task = await nested(rig, whole)
+  assert.equal((await rig.ask('GET', podPath(task.endpoint), { key: task.key })).status, 200)
+  rig.fleet.exit(rig.fleet.started.find(({ endpointId }) => endpointId === task.endpoint)!.workerId)
+  await rig.clock.advance(1_000)
+  const { text } = await deploy(rig, CPU, { key: task.key })
+  assert.match(text, /not found|key/)
+  assert.equal((await pods(rig)).length, 1)
+})
+
 test('the limits of the account count tasks of functions', async t => {
   const { rig } = await openTaskRig(t, { accountLimits: { workersMin: 2 } })
   const key = await strangerKey(rig)

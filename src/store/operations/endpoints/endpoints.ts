@@ -1,5 +1,6 @@
 import { domainTaken, type EndpointDomain } from '../../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
+import type { StartedTasks } from '../../../core/endpoints/nested-task.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
@@ -122,8 +123,9 @@ export const endpoints = {
     return (yield* query<{ id: EndpointId }>(sql.endedTasks, [beforeMs, limit])).map(row => row.id)
   }),
 
-  startedTasks: read(function* (root: EndpointId): Steps<number> {
-    return (yield* queryOne<{ tasks: number }>(sql.countStartedTasks, [root]))?.tasks ?? 0
+  startedTasks: read(function* (root: EndpointId): Steps<StartedTasks> {
+    const row = yield* queryOne<StartedTasks>(sql.countStartedTasks, [root])
+    return { running: row?.running ?? 0, ended: row?.ended ?? 0 }
   }),
 
   orphanedTasks: read(function* (limit: number): Steps<EndpointId[]> {
