@@ -455,6 +455,23 @@ test('a model that is warmed has a worker, which ends after its idle time', asyn
   }
 })
 
+test('the list says what each model needs: nothing, a wake, a start, or more workers than it may have', async t => {
+  const rig = await openRig(t)
+  await rig.endpoint({ name: 'paused', workersMax: 0 })
+  const endpoint = await rig.endpoint({ name: 'fast', flashBootType: 'FLASHBOOT', idleTimeout: 1 })
+  const states = async () => Object.fromEntries((await list(rig)).map(({ id, runyard }) => [id, runyard.state]))
+  assert.deepEqual(await states(), { paused: 'paused', fast: 'cold' })
+  await rig.submit(endpoint)
+  await rig.clock.advance(20)
+  assert.deepEqual(await states(), { paused: 'paused', fast: 'starting' })
+  const worker = rig.worker(-1)
+  const job = await worker.takeJob()
+  assert.deepEqual(await states(), { paused: 'paused', fast: 'ready' })
+  await worker.done(job)
+  await rig.clock.advance(1_100)
+  assert.deepEqual(await states(), { paused: 'paused', fast: 'sleeping' })
+})
+
 /** A streamed chat before its end: the response with its head, and what comes of it. */
 async function streamed(rig: Rig, model: string, operation = 'chat/completions') {
   const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
