@@ -84,4 +84,9 @@ export const regressions: readonly Regression[] = [
     features: { pauses: true, shares: true, suspends: true },
     found: 'a paused worker waited for ever for the card of a frozen one of its own endpoint that kept its memory',
   },
+  {
+    seed: 6231,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'a chunk was given twice whose job could not begin with it, which the worker had to send again',
+  },
 ]

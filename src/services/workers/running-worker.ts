@@ -300,14 +300,14 @@ export class RunningWorker {
     return !this.#isConcurrent && (more > 0 || !this.#areAllJobsNoted)
   }
 
-  /**
-   * Notes a sign that it runs a job.
-   * @returns true for the first sign of a job that it may have got behind others
-   */
-  showsRun(jobId: JobId): boolean {
-    const isFirst = this.#runs !== jobId
+  /** True for a job that it may have got behind others, and of which no sign that it runs was noted. */
+  mayBegin(jobId: JobId): boolean {
+    return this.#runs !== jobId && !this.#isConcurrent && (this.#jobs.size > 1 || !this.#areAllJobsNoted)
+  }
+
+  /** Notes a sign that it runs a job, once the begin of the job is stored. */
+  runs(jobId: JobId): void {
     this.#runs = jobId
-    return isFirst && !this.#isConcurrent && (this.#jobs.size > 1 || !this.#areAllJobsNoted)
   }
 
   /** Notes that a job is no longer its own: its result is stored. */

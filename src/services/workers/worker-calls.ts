@@ -162,7 +162,9 @@ export class WorkerCalls {
 
   /** Notes that a worker runs a job, as a chunk or its progress shows. A job behind others begins so at the latest. */
   async #runs(worker: Worker, jobId: JobId): Promise<void> {
-    if (this.#parts.running.of(worker).showsRun(jobId)) await this.#parts.jobs.begin(worker.id, jobId)
+    const running = this.#parts.running.of(worker)
+    if (running.mayBegin(jobId)) await this.#parts.jobs.begin(worker.id, jobId)
+    running.runs(jobId)
   }
 
   /** True when a result is none of the handler, since the worker did not start; see {@link FailedStarts.take}. */
@@ -202,10 +204,9 @@ export class WorkerCalls {
           ? readChunk(content)
           : await bodies.read(worker.owner, 'chunk', content)
     const items = reading !== null && 'items' in reading ? reading.items : null
+    // With the begin before the trace, which has the chunks of jobs that have begun.
     const isStored = items !== null && (await this.#append(worker, jobId, items, copies))
     if (isStored) {
-      // Before the trace, which has the chunks of jobs that have begun.
-      await this.#runs(worker, jobId)
       tracing?.streamed(jobId, items.length)
       notifier.publish(`job:${jobId}`)
       return
@@ -230,12 +231,19 @@ export class WorkerCalls {
     await lostJobs.afterPing(worker, listed, worker.sdk ?? sdk)
   }
 
+  /**
+   * Stores the items of a chunk, and the begin of a job behind others. An error of either is the answer to the chunk,
+   * which comes again.
+   */
   async #append(worker: Worker, jobId: JobId, items: readonly string[], copies: number): Promise<boolean> {
     const { store } = this.#ports
     const running = this.#parts.running.of(worker)
     const again = running.isChunkAgain(jobId, items)
     try {
-      return await store.streams.append(jobId, worker.id, items, CHUNK_BYTES.all, Math.max(copies, again ? 1 : 0))
+      const seen = Math.max(copies, again ? 1 : 0)
+      const isStored = await store.streams.append(jobId, worker.id, items, CHUNK_BYTES.all, seen)
+      if (isStored) await this.#runs(worker, jobId)
+      return isStored
     } catch (error) {
       this.#parts.running.chunkFailed(running, jobId, items)
       throw error

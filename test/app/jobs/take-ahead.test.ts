@@ -93,6 +93,24 @@ test('a worker gets no more than its share of the queue, and one job while other
   assert.equal((await take(worker)).length, 3)
 })
 
+test('a chunk whose job could not begin with it comes again, is delivered once, and begins the job', async t => {
+  for (const fault of ['before', 'after'] as const) {
+    const { rig, endpoint, worker } = await shortJobs(t)
+    await submit(rig, endpoint, 3)
+    const [first, second] = await take(worker)
+    await rig.ask('POST', `/v2/${endpoint}/cancel/${first}`)
+    rig.failNext('jobs.begin', fault)
+    assert.equal((await worker.chunk(second!, { output: 'x' })).status, 503)
+    assert.equal((await worker.chunk(second!, { output: 'x' })).status, 200)
+    const { json } = await rig.ask('GET', `/v2/${endpoint}/stream/${second}`)
+    assert.deepEqual(
+      json.stream.map(({ output }: { output: string }) => output),
+      ['x'],
+    )
+    assert.notEqual((await rig.job(endpoint, second!)).startedAtMs, null)
+  }
+})
+
 test('a job that has not begun is canceled at once, and its late result is dropped', async t => {
   const { rig, endpoint, worker } = await shortJobs(t)
   await submit(rig, endpoint, 3)
