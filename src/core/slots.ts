@@ -25,7 +25,8 @@ export class Slots<Item extends object> {
 
   /** Removes an item. False, without effect, if its slot no longer holds it. */
   remove(slot: Slot, item: Item): boolean {
-    if (this.#items[slot] !== item) return false
+    // Reading below the first item is slow.
+    if (slot < 0 || this.#items[slot] !== item) return false
     this.#items[slot] = null
     this.#free.push(slot)
     return true

@@ -85,11 +85,11 @@ export type QueueAddress = (id: EndpointId) => string
 
 /** The valid API keys of a request, and the caller whose permission admits it; null for an open endpoint. */
 interface KeyCheck {
-  readonly validKeys: ReadonlySet<string>
+  readonly validKeys: readonly string[]
   readonly caller: Caller | null
 }
 
-const ANONYMOUS: KeyCheck = { validKeys: new Set(), caller: null }
+const ANONYMOUS: KeyCheck = { validKeys: [], caller: null }
 
 /** Maximum number of texts in one request that may be keys; no legitimate request has more. */
 const MAX_KEYS = 4
@@ -192,7 +192,7 @@ export class GatewayAdmission {
   async #admitCaller(arriving: NamedRequest, keys: readonly string[], caller: Caller): Promise<ProxyRequest> {
     const cached = await this.#endpoints.find(arriving.route.endpointId)
     this.#requireRight(caller, arriving.route, cached?.endpoint)
-    return this.#toProxyRequest(arriving, cached, { validKeys: new Set(keys), caller })
+    return this.#toProxyRequest(arriving, cached, { validKeys: keys, caller })
   }
 
   #authorize(
@@ -271,7 +271,7 @@ export class GatewayAdmission {
     const caller = keys.length === 1 && key !== undefined ? this.#access.recall(key) : null
     if (caller === null) return this.#authenticateKeys(keys, arriving, endpoint)
     this.#requireRight(caller, arriving.route, endpoint)
-    return { validKeys: new Set(keys), caller }
+    return { validKeys: keys, caller }
   }
 
   async #authenticateKeys(
@@ -288,14 +288,14 @@ export class GatewayAdmission {
     keys: readonly string[],
     arriving: ArrivingRequest,
   ): Promise<KeyCheck & { readonly caller: Caller }> {
-    const validKeys = new Set<string>()
+    const validKeys: string[] = []
     let caller: Caller | null = null
     let problem: unknown
     let failed = 0
     for (const key of keys) {
       try {
         const keyCaller = await this.#access.authenticate(key)
-        validKeys.add(key)
+        validKeys.push(key)
         caller ??= keyCaller
       } catch (error) {
         if (!(error instanceof AppError) || error.code !== 'unauthorized') throw error
@@ -347,9 +347,9 @@ class ApiKeyFilter {
    * The texts that are valid API keys.
    * @throws AppError `unavailable` if the store cannot be read and a text was not checked recently
    */
-  async validKeysAmong(texts: readonly string[]): Promise<ReadonlySet<string>> {
-    const validKeys = new Set<string>()
-    for (const text of texts) if (await this.#isValidKey(text)) validKeys.add(text)
+  async validKeysAmong(texts: readonly string[]): Promise<readonly string[]> {
+    const validKeys: string[] = []
+    for (const text of texts) if (await this.#isValidKey(text)) validKeys.push(text)
     return validKeys
   }
 

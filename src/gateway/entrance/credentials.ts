@@ -56,7 +56,7 @@ function addKey(keys: string[], key: string | null): void {
  * not one belong to the application and stay, except subprotocols `runyard.key.*`. Every `api_key` is removed from
  * `Referer`, because it may be another key than the one of this request.
  */
-export function withoutKeys({ path, rawHeaders }: RequestFields, keys: ReadonlySet<string>): RequestWithoutKeys {
+export function withoutKeys({ path, rawHeaders }: RequestFields, keys: readonly string[]): RequestWithoutKeys {
   const keptHeaders: string[] = []
   const keyProtocols: string[] = []
   let hasOthers = false
@@ -137,6 +137,6 @@ function listProtocols(value: string): string[] {
     .filter(protocol => protocol !== '')
 }
 
-function isOneOf(keys: ReadonlySet<string>, key: string | null): boolean {
-  return key !== null && keys.has(key)
+function isOneOf(keys: readonly string[], key: string | null): boolean {
+  return key !== null && keys.includes(key)
 }

@@ -1,4 +1,3 @@
-import { cacheLast } from '../../core/cache-last.ts'
 import { AppError } from '../../core/errors.ts'
 import type { WorkerId } from '../../core/ids.ts'
 import type { RequestTrace } from '../../core/observing/request-trace.ts'
@@ -204,7 +203,26 @@ function readMaxForwards(method: string, value: string | null): number | null {
   return /^\d{1,9}$/.test(value) ? Number(value) : null
 }
 
+type SenderFields = Pick<ProxyRequest, 'client' | 'host' | 'protocol' | 'prefix'>
+
+/** The latest sender, and its fields: a client sends many requests, and a proxy may be the only client. */
+let latest: SenderFields & { readonly fields: string } = {
+  client: '',
+  host: '',
+  protocol: 'http',
+  prefix: null,
+  fields: senderFields({ client: '', host: '', protocol: 'http', prefix: null }),
+}
+
 function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): string {
+  const isSame = latest.client === client && latest.host === host && latest.prefix === prefix
+  if (!isSame || latest.protocol !== protocol) {
+    latest = { client, host, protocol, prefix, fields: senderFields({ client, host, protocol, prefix }) }
+  }
+  return latest.fields
+}
+
+function senderFields({ client, host, protocol, prefix }: SenderFields): string {
   const senders = client.includes(',')
     ? client
         .split(',')
@@ -214,7 +232,7 @@ function forwardedFields({ client, host, protocol, prefix }: ProxyRequest): stri
   return (
     `X-Forwarded-For: ${client}\r\nX-Forwarded-Host: ${host}\r\nX-Forwarded-Proto: ${protocol}\r\n` +
     (prefix === null ? '' : `X-Forwarded-Prefix: ${prefix}\r\n`) +
-    `Forwarded: ${senders};host=${quotedHost(host)};proto=${protocol}\r\n` +
+    `Forwarded: ${senders};host=${quoted(host)};proto=${protocol}\r\n` +
     // After the `Via` lines of earlier proxies (RFC 9110, 7.6.3).
     'Via: 1.1 runyard\r\n'
   )
@@ -229,8 +247,6 @@ function quoted(text: string): string {
   if (/^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/.test(text)) return text
   return `"${text.replace(/["\\]/g, '\\$&')}"`
 }
-
-const quotedHost = cacheLast(quoted)
 
 /**
  * Reads the header `X-Runpod-Worker-Id`: an id alone, or after `strict` or `strict-resume`.

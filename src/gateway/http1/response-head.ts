@@ -48,6 +48,7 @@ const HEAD =
 const FIELDS =
   /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*(?:\r\n[!#$%&'*+\-.^_`|~0-9A-Za-z]+[ \t]*:[\t\x20-\x7e\x80-\xff]*)*$/
 
+const SPACE = 0x20
 const WORKER_ID_LOWER = WORKER_ID.toLowerCase()
 
 /** The fields about framing and the connection. */
@@ -128,10 +129,11 @@ function readFields(text: string, start: number, special: SpecialFields): string
   const headers: string[] = []
   for (let at = start; ; ) {
     const end = text.indexOf('\r\n', at)
-    const line = end < 0 ? text.slice(at) : text.slice(at, end)
-    const colon = line.indexOf(':')
-    const name = line.slice(0, colon).trimEnd()
-    const value = line.slice(colon + 1).trim()
+    const colon = text.indexOf(':', at)
+    const name = text.slice(at, colon).trimEnd()
+    // Nearly all values follow one space, and have none behind them.
+    const start = text.charCodeAt(colon + 1) === SPACE ? colon + 2 : colon + 1
+    const value = text.slice(start, end < 0 ? text.length : end).trim()
     const lower = name.toLowerCase()
     if (!readSpecial(lower, value, special)) headers.push(name, value)
     if (end < 0) return headers
