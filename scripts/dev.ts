@@ -21,7 +21,7 @@ const args = process.argv.slice(2)
 const isForNode = (argument: string) => argument.startsWith('--inspect')
 // Workers get a short time to finish, and call the server directly: a relay would still run the previous code.
 const options = ['--sample', '--direct-workers', '--drain-timeout', '2', ...args.filter(text => !isForNode(text))]
-const nodeOptions = ['--max-semi-space-size=32', ...args.filter(isForNode)]
+const nodeOptions = ['--max-semi-space-size=32', '--no-allocation-site-pretenuring', ...args.filter(isForNode)]
 
 let server: ChildProcess | null = null
 let isEnding = false

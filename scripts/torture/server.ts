@@ -11,7 +11,9 @@ const root = fileURLToPath(new URL('../..', import.meta.url))
 /** The command of a server: the program that `npm test` has built, which starts faster, else the sources. */
 const { RUNYARD_TEST_PROGRAM: built } = process.env
 const command =
-  built === undefined ? [join(root, 'bin', 'runyard')] : [process.execPath, '--max-semi-space-size=32', built]
+  built === undefined
+    ? [join(root, 'bin', 'runyard')]
+    : [process.execPath, '--max-semi-space-size=32', '--no-allocation-site-pretenuring', built]
 /** Longest start, in milliseconds: a busy machine is slow, and a server first looks for lost jobs. */
 const START_MS = 120_000
 

@@ -20,7 +20,9 @@ export const rootUrl = pathToFileURL(root).href
 /** The command of a server: what the test command has built, else the sources. */
 const { RUNYARD_TEST_PROGRAM: built } = process.env
 const [runyard, ...runyardArgs] =
-  built === undefined ? [`${root}/bin/runyard`] : [`${root}/bin/node`, '--max-semi-space-size=32', built]
+  built === undefined
+    ? [`${root}/bin/runyard`]
+    : [`${root}/bin/node`, '--max-semi-space-size=32', '--no-allocation-site-pretenuring', built]
 
 /** A file that runs the program as people call it: with the sources, or as the test command has built it. */
 export function programFile(): string {
