@@ -77,6 +77,31 @@ export const endpointCases: Cases = {
     assert.equal(await modelAliases.save(alias('n1', 'e2')), true)
   },
 
+  'the models that a worker said are kept, the last of each endpoint, as long as it exists': async world => {
+    const { endpoints, servedModels } = world.store
+    const served = (endpointId: EndpointId, version: number, at: number, ...models: string[]) => {
+      return { endpointId, version, models, saidAtMs: T0 + at }
+    }
+    await endpoints.insert(makeEndpoint(E2, { owner: STRANGER }))
+    assert.deepEqual(await servedModels.of([E1, E2]), [])
+    await servedModels.save(served(E1, 1, 5, 'a', 'b \u0000 \ud800 ü'))
+    await servedModels.save(served(E2, 3, 5))
+    const none = 'none' as EndpointId
+    await servedModels.save(served(none, 1, 5, 'a'))
+    const all = await servedModels.of([none, E2, E1])
+    assert.deepEqual(
+      all.sort((a, b) => a.version - b.version),
+      [served(E1, 1, 5, 'a', 'b \u0000 \ud800 ü'), served(E2, 3, 5)],
+    )
+    await servedModels.save(served(E1, 2, 4, 'c'))
+    assert.deepEqual(await servedModels.of([E1]), [served(E1, 2, 4, 'c')], 'also when the time was set back')
+    assert.deepEqual(await servedModels.of([]), [])
+    await endpoints.remove(E1, T0)
+    assert.deepEqual(await servedModels.of([E1]), [])
+    await servedModels.save(served(E1, 2, 7, 'c'))
+    assert.deepEqual(await servedModels.of([E1]), [])
+  },
+
   'a domain has one endpoint of all accounts, and is free again when that has another one, none, or is gone':
     async world => {
       const { endpoints } = world.store

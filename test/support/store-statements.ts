@@ -12,6 +12,7 @@ import * as chunksOf from '../../src/store/operations/jobs/streams.ts'
 import * as claimSizes from '../../src/store/operations/jobs/turns.ts'
 import * as webhooks from '../../src/store/operations/jobs/webhooks.ts'
 import * as attemptTimes from '../../src/store/operations/observing/attempt-times.ts'
+import * as servedModels from '../../src/store/operations/openai/served-models.ts'
 import * as registries from '../../src/store/operations/secrets/registries.ts'
 import * as secrets from '../../src/store/operations/secrets/secrets.ts'
 import * as batches from '../../src/store/tables/batches.ts'
@@ -71,6 +72,7 @@ const records = {
   ...chunksOf,
   ...queuedWorkers,
   ...attemptTimes,
+  ...servedModels,
   ...jobRecords,
   ...largeTexts,
   listJobs: jobRecords.listJobs('jobs', 'endpoint_id'),

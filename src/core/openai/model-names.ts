@@ -54,6 +54,16 @@ export function modelForWorker(
   return known[0] ?? name
 }
 
+/** The models that a worker of an endpoint said it serves, as {@link readServedModels} has bounded them. */
+export interface ServedModels {
+  readonly endpointId: EndpointId
+  /** The version of the endpoint at that time. */
+  readonly version: number
+  readonly models: readonly string[]
+  /** The server's time when a worker last said so, in epoch milliseconds. */
+  readonly saidAtMs: number
+}
+
 /** The models in the answer of a worker to `GET /v1/models`; null for another answer. */
 export function readServedModels(value: unknown): readonly string[] | null {
   const { data } = (typeof value === 'object' && value !== null ? value : {}) as { readonly data?: unknown }

@@ -5,6 +5,7 @@ import type { Template } from '../../core/endpoints/template.ts'
 import type { Volume, VolumeKind } from '../../core/endpoints/volume.ts'
 import type { EndpointId, OwnerId, RegistryId, SecretId, TemplateId, VolumeId, WorkerId } from '../../core/ids.ts'
 import type { ModelAlias } from '../../core/openai/model-alias.ts'
+import type { ServedModels } from '../../core/openai/model-names.ts'
 import type { Slice } from '../../core/pages.ts'
 import type { LearnedMemory } from '../../core/placement/learned-memory.ts'
 import type { Registry } from '../../core/secrets/registry.ts'
@@ -242,6 +243,14 @@ export interface ModelAliasStore {
   list(owner: OwnerId): Promise<ModelAlias[]>
   /** False without one of that name. */
   remove(owner: OwnerId, name: string): Promise<boolean>
+}
+
+/** The models that workers said they serve, for endpoints that exist. They go with their endpoint. */
+export interface ServedModelStore {
+  /** Replaces those of the endpoint. They may be lost when the machine fails. */
+  save(served: ServedModels): Promise<void>
+  /** Those of some endpoints, at most 1,001, in no order. */
+  of(ids: readonly EndpointId[]): Promise<ServedModels[]>
 }
 
 /** Secrets with their sealed values. */

@@ -234,6 +234,7 @@ export const OPERATIONS = {
     images: READ,
   },
   modelAliases: { save: WRITE, find: READ, list: READ, remove: WRITE },
+  servedModels: { save: WRITE, of: READ },
   secrets: {
     insert: WRITE,
     update: WRITE,

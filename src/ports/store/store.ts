@@ -32,6 +32,7 @@ import type {
   ReleaseStore,
   SealStore,
   SecretStore,
+  ServedModelStore,
   TemplateStore,
   VolumeStore,
 } from './management-store.ts'
@@ -75,6 +76,7 @@ export interface Store {
   readonly webhooks: WebhookStore
   readonly endpoints: EndpointStore
   readonly modelAliases: ModelAliasStore
+  readonly servedModels: ServedModelStore
   readonly templates: TemplateStore
   readonly registries: RegistryStore
   readonly volumes: VolumeStore

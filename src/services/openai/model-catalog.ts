@@ -29,6 +29,7 @@ import { isFrozen } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
+import { ServedModelNotes } from './served-model-notes.ts'
 
 /** Limit of models in a list, counted by their endpoints. */
 const MAX_LISTED = 1_000
@@ -38,8 +39,6 @@ const FRESH_MS = { names: 5_000, ready: 1_000 } as const
 const MAX_ENTRIES = 10_000
 /** The question to a ready worker: longest wait for its answer, longest answer, and time until the next question. */
 const ASKING = { timeoutMs: 2_000, bytes: 65_536, everyMs: 60_000, path: '/v1/models' } as const
-/** Time for which models of an endpoint without ready workers are remembered, in milliseconds. */
-const REMEMBERED_MS = 7 * 24 * 3_600_000
 /** Limit of workers that one list asks. */
 const MAX_ASKED = 16
 const CONCURRENCY = 8
@@ -70,13 +69,6 @@ export interface ModelList {
   readonly isCut: boolean
 }
 
-/** Known models of an endpoint. */
-interface Served {
-  readonly version: number
-  readonly models: readonly string[]
-  readonly atMs: number
-}
-
 /** A question to a worker for its models. */
 interface Question {
   readonly version: number
@@ -91,7 +83,7 @@ export class ModelCatalog {
   readonly #balancing
   readonly #named = new Map<string, { readonly endpoints: readonly Endpoint[]; readonly readMs: number }>()
   readonly #ready = new Map<EndpointId, { readonly isReady: Promise<boolean>; readonly readMs: number }>()
-  readonly #served = new Map<EndpointId, Served>()
+  readonly #served: ServedModelNotes
   /** The last questions, by endpoint. */
   readonly #asked = new Map<EndpointId, Question>()
   readonly #variables = new Map<EndpointId, { readonly version: number; readonly model: string | null }>()
@@ -100,6 +92,7 @@ export class ModelCatalog {
   constructor(ports: Ports, balancing: LoadBalancer) {
     this.#ports = ports
     this.#balancing = balancing
+    this.#served = new ServedModelNotes(ports)
     this.#unsubscribe = ports.notifier.subscribe('endpoints', () => this.#named.clear())
   }
 
@@ -147,7 +140,7 @@ export class ModelCatalog {
   async modelAt(endpoint: Endpoint, asked: string, worker: SocketAddress): Promise<string> {
     await this.#askAt(endpoint, worker)
     const { name } = endpoint
-    return modelForWorker(asked, { named: null, known: this.#models(endpoint), name })
+    return modelForWorker(asked, { named: null, known: this.#served.models(endpoint.id), name })
   }
 
   /**
@@ -161,6 +154,7 @@ export class ModelCatalog {
     const states = shown.map(snapshot => [snapshot, stateOf(snapshot)] as const)
     const unasked = states.filter(([snapshot, state]) => state === 'ready' && this.#isDue(snapshot.endpoint))
     await mapConcurrently(unasked.slice(0, MAX_ASKED), CONCURRENCY, ([snapshot]) => this.#ask(snapshot))
+    await this.#served.recall(shown.map(({ endpoint }) => endpoint.id))
     const ofEndpoints = states.flatMap(([snapshot, state]) => this.#entries(snapshot, state))
     const ofJobs = [...ofEndpoints, ...(await this.#aliases(caller.owner, ofEndpoints))]
     const models = [...ofJobs, ...(await this.#ofScope(caller, new Set(ofJobs.map(({ id }) => id))))]
@@ -191,12 +185,7 @@ export class ModelCatalog {
   learn({ id, version }: Pick<Endpoint, 'id' | 'version'>, json: string): void {
     const reading = json.length > ASKING.bytes ? null : readJson(json)
     const models = reading?.ok === true ? readServedModels(reading.value) : null
-    if (models !== null) this.#keep(id, version, models)
-  }
-
-  #keep(id: EndpointId, version: number, models: readonly string[]): void {
-    if (this.#served.size >= MAX_ENTRIES && !this.#served.has(id)) this.#served.clear()
-    this.#served.set(id, { version, models, atMs: this.#ports.clock.monotonic() })
+    if (models !== null) this.#served.keep(id, version, models)
   }
 
   /** The endpoints of a name that the caller may use for the model that it asked for, the preferred one first. */
@@ -264,19 +253,12 @@ export class ModelCatalog {
       const snapshot = await this.#balancing.snapshot(id)
       if (snapshot !== null) await this.#ask(snapshot)
     }
-    const served = this.#models(endpoint)
+    if (named === null) await this.#served.recall([id])
+    const served = this.#served.models(id)
     const variable = served.length > 0 || named !== null ? null : await this.#fromVariables(endpoint)
     const known = variable === null ? served : [variable]
-    const isServed = this.#served.get(id)?.version === endpoint.version
-    const isKnown = named !== null || variable !== null || isServed
+    const isKnown = named !== null || variable !== null || this.#served.arePresent(endpoint)
     return { endpoint, model: modelForWorker(asked, { named, known, name }), isKnown }
-  }
-
-  /** The remembered models of an endpoint; empty where none are. */
-  #models({ id }: Endpoint): readonly string[] {
-    const served = this.#served.get(id)
-    if (served === undefined || this.#ports.clock.monotonic() - served.atMs > REMEMBERED_MS) return []
-    return served.models
   }
 
   /** True if a worker may be asked: those of queue endpoints answer only as jobs, which nobody has submitted. */
@@ -324,7 +306,7 @@ export class ModelCatalog {
 
   #entries(snapshot: EndpointSnapshot, state: ModelState): ListedModel[] {
     const { endpoint } = snapshot
-    const served = this.#models(endpoint)
+    const served = this.#served.models(endpoint.id)
     const rest = { endpoint, state, startMs: presentStartMs(snapshot), served }
     const several = served.length < 2 ? [] : served.map(model => `${endpoint.name}/${model}`)
     return [endpoint.name, ...several].map(id => ({ id, ...rest }))
@@ -348,12 +330,13 @@ export class ModelCatalog {
     const found = await mapConcurrently(names, CONCURRENCY, async id => {
       const found = await this.#destination(caller, id)
       const snapshot = found === null ? null : await this.#balancing.snapshot(found.endpoint.id)
-      if (found === null || snapshot === null) return []
-      const { endpoint } = found
-      const served = this.#models(endpoint)
-      return [{ id, endpoint, state: stateOf(snapshot), startMs: presentStartMs(snapshot), served }]
+      return found === null || snapshot === null ? [] : [{ id, snapshot, endpoint: found.endpoint }]
     })
-    return found.flat()
+    await this.#served.recall(found.flat().map(({ endpoint }) => endpoint.id))
+    return found.flat().map(({ id, snapshot, endpoint }) => {
+      const served = this.#served.models(endpoint.id)
+      return { id, endpoint, state: stateOf(snapshot), startMs: presentStartMs(snapshot), served }
+    })
   }
 
   /** The endpoints of a caller with their facts, one more than a list has. */

@@ -25,6 +25,7 @@ import { webhooks } from '../operations/jobs/webhooks.ts'
 import { attemptTimes } from '../operations/observing/attempt-times.ts'
 import { metrics } from '../operations/observing/metrics.ts'
 import { modelAliases } from '../operations/openai/model-aliases.ts'
+import { servedModels } from '../operations/openai/served-models.ts'
 import type { Operation, PortOperations } from '../operations/operation.ts'
 import { registries } from '../operations/secrets/registries.ts'
 import { seals } from '../operations/secrets/seals.ts'
@@ -54,6 +55,7 @@ export const operations: { readonly [Part in StorePart]: PortOperations<Store[Pa
   webhooks,
   endpoints,
   modelAliases,
+  servedModels,
   templates,
   registries,
   volumes,

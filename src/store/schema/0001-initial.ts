@@ -20,7 +20,7 @@ import {
   largeTextParts,
   largeTexts,
 } from './initial/jobs.ts'
-import { modelAliases } from './initial/models.ts'
+import { modelAliases, servedModels } from './initial/models.ts'
 import { attemptTimes, metricBuckets } from './initial/observing.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
@@ -56,6 +56,7 @@ export const initial: Migration = {
     appEndpoints,
     endpointDomains,
     modelAliases,
+    servedModels,
     releases,
     endpointCounters,
     jobs,

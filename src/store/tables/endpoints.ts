@@ -110,6 +110,7 @@ export const deleteEndpoint = [
     'endpoint_volumes',
     'queued_workers',
     'releases',
+    'served_models',
     'api_keys',
   ].map(table => `DELETE FROM ${table} WHERE endpoint_id = $1`),
   'DELETE FROM endpoints WHERE id = $1',

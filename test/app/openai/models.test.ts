@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { HandedRequest } from '../../../src/api/surface.ts'
 import type { EndpointId, JobId } from '../../../src/core/ids.ts'
+import { ServedModelNotes } from '../../../src/services/openai/served-model-notes.ts'
 import { BALANCED, openBalancedRig, serveOnce } from '../../support/balanced.ts'
 import { KEY, openRig, type Rig } from '../../support/rig.ts'
 
@@ -111,6 +112,99 @@ test('a request for a load-balancing endpoint is handed over, untouched but for 
   assert.notEqual(slept?.runyard.state, 'ready')
   assert.deepEqual(slept?.runyard.served, ['llama-3.gguf'], 'what it said is remembered')
   assert.equal(text(await handed(rig, 'llama')), '{"messages":[],"model":"llama-3.gguf","n":1}')
+})
+
+const says = (...models: string[]) => JSON.stringify({ data: models.map(id => ({ id })) })
+
+test('an endpoint at zero keeps its models over a restart, for a week', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama', env: [{ key: 'MODEL_NAME', value: 'a/b' }] })
+  rig.probes.text = (_, path) => (path === '/v1/models' ? says('llama-3.gguf', 'lora') : null)
+  await serveOnce(opened, id)
+  await rig.clock.advance(2_000)
+  await list(rig)
+  await rig.clock.advance(60_000)
+  rig.probes.text = () => null
+
+  const seen = async () => [(await list(rig)).map(model => [model.id, ...model.runyard.served])]
+  const served = ['llama-3.gguf', 'lora']
+  for (const end of [() => rig.crash(), () => rig.stop()]) {
+    await end()
+    await rig.start()
+    assert.notEqual((await list(rig))[0]?.runyard.state, 'ready')
+    assert.deepEqual(await seen(), [
+      [
+        ['llama', ...served],
+        ['llama/llama-3.gguf', ...served],
+        ['llama/lora', ...served],
+      ],
+    ])
+  }
+  await rig.crash()
+  await rig.start()
+  const first = await handed(rig, 'llama')
+  assert.equal(JSON.parse(text(first)).model, 'llama-3.gguf', 'a request before any list')
+  const key = await rig.addKey('rpa_key_of_one_endpoint', {
+    scope: { type: 'restricted', management: 'none', jobs: 'none', models: ['llama/lora'] },
+  })
+  assert.deepEqual((await list(rig, key))[0]?.runyard.served, served)
+
+  await rig.crash()
+  await rig.clock.advance(7 * 24 * 3_600_000)
+  await rig.start()
+  assert.deepEqual(await seen(), [[['llama']]])
+  assert.equal(JSON.parse(text(await handed(rig, 'llama'))).model, 'a/b')
+})
+
+test('models are stored when they change and read at most once a minute, however many requests and endpoints there are', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ name: 'qwen', workersMax: 1 })
+  for (let at = 0; at < 5; at += 1) await rig.endpoint({ name: `other-${at}` })
+  const ask = async (...models: string[]) => {
+    const asked = rig.ask('GET', `/v2/${endpoint}/openai/v1/models`)
+    await rig.clock.settle()
+    const { id } = (await worker.take()).json as { id: JobId }
+    await worker.done(id, { output: JSON.parse(says(...models)) })
+    assert.equal((await asked).status, 200)
+  }
+  const stored = async () => (await rig.store.servedModels.of([endpoint])).map(({ models }) => models)
+  rig.failNext('servedModels.save', 'before')
+  await ask('a')
+  assert.deepEqual((await list(rig))[0]?.runyard.served, ['a'], 'a failed write fails nothing')
+  assert.deepEqual(await stored(), [])
+  await rig.clock.advance(60_000)
+  for (let at = 0; at < 5; at += 1) await ask('a')
+  assert.deepEqual(await stored(), [['a']])
+  assert.equal(rig.calls('servedModels.save'), 2)
+  for (const name of ['b', 'a', 'c']) await ask(name)
+  assert.equal(rig.calls('servedModels.save'), 2, 'a worker that says another name each time does not write each time')
+  await rig.clock.advance(60_000)
+  await ask('c', 'd')
+  assert.deepEqual(await stored(), [['c', 'd']])
+
+  await rig.crash()
+  await rig.start()
+  rig.failNext('servedModels.of', 'before')
+  const names = async () => (await list(rig)).map(({ id }) => id)
+  assert.equal((await names()).length, 6, 'a failed read fails nothing')
+  const before = rig.calls('servedModels.of')
+  for (let at = 0; at < 5; at += 1) assert.ok((await names()).includes('qwen/d'))
+  assert.equal(rig.calls('servedModels.of'), before + 1)
+})
+
+test('the models that one server learns are those of another one a minute later', async t => {
+  const rig = await openRig(t)
+  const id = await rig.endpoint({ name: 'qwen' })
+  const [one, other] = [new ServedModelNotes(rig.ports), new ServedModelNotes(rig.ports)]
+  for (const models of [['a'], ['b', 'c']]) {
+    one.keep(id, 1, models)
+    await rig.clock.settle()
+    await other.recall([id])
+    assert.deepEqual(other.models(id), models)
+    await rig.clock.advance(60_000)
+  }
+  assert.deepEqual([other.arePresent({ id, version: 1 }), other.arePresent({ id, version: 2 })], [true, false])
 })
 
 test('a stream of a cold load-balancing model waits with a cause; other requests, and those of a ready model, do not', async t => {
