@@ -54,6 +54,25 @@ export const endpointCases: Cases = {
     assert.deepEqual(await endpoints.named(OWNER, 'qwen'), [younger])
   },
 
+  'endpoints are found by the beginning of their names with their templates, by name, up to a limit': async ({
+    store: { endpoints, templates },
+  }) => {
+    const template = makeTemplate('t2', { name: 'of the app', env: { RUNPOD_DEV_APP: 'shop' } })
+    await templates.insert(template)
+    const of = (id: string, name: string, more: object = {}) =>
+      makeEndpoint(id, { name, templateId: template.id, ...more })
+    const [add, sum] = [of('e4', 'dev-shop-add'), of('e3', 'dev-shop-süm')]
+    const others = [of('e5', 'dev-shop-add', { owner: STRANGER }), of('e6', 'dev-shoq'), of('e7', 'dev-sho')]
+    for (const endpoint of [sum, add, ...others]) await endpoints.insert(endpoint)
+    const found = await endpoints.beginning(OWNER, 'dev-shop-', 10)
+    assert.deepEqual(found, [
+      { endpoint: add, template },
+      { endpoint: sum, template },
+    ])
+    assert.deepEqual(await endpoints.beginning(OWNER, 'dev-shop-', 1), found.slice(0, 1))
+    assert.deepEqual(await endpoints.beginning(OWNER, 'DEV', 10), [])
+  },
+
   'an alias of models has its endpoints in their order, for its owner alone': async ({ store: { modelAliases } }) => {
     const alias = (name: string, ...ids: string[]) => {
       const endpointIds = ids as EndpointId[]

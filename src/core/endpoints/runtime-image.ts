@@ -52,3 +52,8 @@ export function isLiveWorker(image: string, env: Environment): boolean {
 export function devApp(env: Environment): string | null {
   return env[DEV] ?? null
 }
+
+/** The beginning of the names of all endpoints of a dev session, by which functions find each other. */
+export function devNames(app: string): string {
+  return `dev-${app}-`
+}

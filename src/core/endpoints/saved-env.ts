@@ -10,6 +10,12 @@ export function savedEnv(endpoint: Pick<Endpoint, 'env'>, template: Pick<Templat
   return { ...template.env, ...endpoint.env }
 }
 
+/** An endpoint with its template; null when that is gone. */
+export interface EndpointWithTemplate {
+  readonly endpoint: Endpoint
+  readonly template: Template | null
+}
+
 /**
  * Variables after a change of some of them.
  * @param changes a value adds or replaces a variable, null removes it; removing a missing one has no effect

@@ -133,6 +133,7 @@ export const OPERATIONS = {
     find: SEALED_READ,
     list: SEALED_READ,
     named: SEALED_READ,
+    beginning: SEALED_READ,
     listed: READ,
     endedTasks: READ,
     startedTasks: READ,

@@ -1,6 +1,7 @@
 import type { EndpointDomain } from '../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import type { StartedTasks } from '../../core/endpoints/nested-task.ts'
+import type { EndpointWithTemplate } from '../../core/endpoints/saved-env.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import type { DeliveryId, EndpointId, JobId, OwnerId, WorkerId } from '../../core/ids.ts'
 import type { Job } from '../../core/jobs/job.ts'
@@ -396,13 +397,12 @@ export interface EndpointStore {
     release?: ReleaseOptions,
   ): Promise<boolean>
   find(id: EndpointId): Promise<Endpoint | null>
-  /**
-   * Those of an owner, oldest first; the first 10,000 unless a slice is given.
-   * @param kind endpoints without tasks by default
-   */
+  /** Those of an owner, oldest first; the first 10,000 unless a slice is given; without a kind no tasks. */
   list(owner: OwnerId, slice?: Slice, kind?: ListedKind): Promise<Endpoint[]>
   /** Those of an owner that have this name, oldest first, at most {@link MAX_OF_NAME}; no tasks. */
   named(owner: OwnerId, name: string): Promise<Endpoint[]>
+  /** Those of an owner whose names begin so, by name, with their templates, at most `limit`; no tasks. */
+  beginning(owner: OwnerId, name: string, limit: number): Promise<EndpointWithTemplate[]>
   /** As {@link list}, with the facts of each: one consistent picture, for the cost of few statements. */
   listed(owner: OwnerId, slice: Slice, kind?: ListedKind): Promise<ListedEndpoint[]>
   /** Tasks of all owners whose worker ended before an instant, at most `limit`. */

@@ -1,7 +1,7 @@
 import { type ApiKey, type Caller, MAX_SCOPE_ENDPOINTS } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { devApp } from '../../core/endpoints/runtime-image.ts'
-import { savedEnv } from '../../core/endpoints/saved-env.ts'
+import { devApp, devNames } from '../../core/endpoints/runtime-image.ts'
+import { type EndpointWithTemplate, savedEnv } from '../../core/endpoints/saved-env.ts'
 import { givesWorkerKey } from '../../core/endpoints/worker-key.ts'
 import type { EndpointId, EnvironmentId, KeyId, WorkerId } from '../../core/ids.ts'
 import { PROCESS_DRIVER } from '../../core/workers/host-folder.ts'
@@ -74,35 +74,37 @@ export class AppWorkerKeys {
    *   its call would choose their program, and others than the operator choose its own
    */
   async #endpointsOf(endpoint: Endpoint, isOnMachine: boolean): Promise<EndpointId[] | null> {
-    const { driver, store } = this.#ports
-    const { apps, endpoints, templates } = store
-    const own = await templates.find(endpoint.owner, endpoint.templateId)
-    if (own === null || !givesWorkerKey(own.image, savedEnv(endpoint, own))) return null
+    const { store } = this.#ports
+    const template = await store.templates.find(endpoint.owner, endpoint.templateId)
+    if (template === null || !givesWorkerKey(template.image, savedEnv(endpoint, template))) return null
     const [root] = endpoint.starters
     if (root !== undefined) {
       // Whatever its own variables say, it belongs to the app of the function that started the first task.
-      const first = await endpoints.find(root)
+      const first = await store.endpoints.find(root)
       return (first === null ? null : await this.#endpointsOf(first, isOnMachine)) ?? [endpoint.id]
     }
-    const app = devApp(savedEnv(endpoint, own))
-    const { flashEnvironmentId } = endpoint
-    if (app === null && flashEnvironmentId === null) return [endpoint.id]
-    const environmentId = flashEnvironmentId as EnvironmentId
-    if (app === null && (await apps.findEnvironment(endpoint.owner, environmentId)) !== null) {
-      const places = await apps.endpoints(endpoint.owner, environmentId)
-      return places.slice(0, MAX_SCOPE_ENDPOINTS).map(({ id }) => id)
-    }
-    // Endpoints of a dev session, and of an environment that only older servers knew, have no place by which to read.
-    const byId = new Map((await templates.ofEndpoints(endpoint.owner)).map(template => [template.id, template]))
-    const isSibling = (other: Endpoint) => {
-      if (app === null) return other.flashEnvironmentId === flashEnvironmentId
-      const template = byId.get(other.templateId)
-      if (template === undefined || devApp(savedEnv(other, template)) !== app) return false
+    const app = devApp(savedEnv(endpoint, template))
+    if (app !== null) return this.#ofDevSession({ endpoint, template }, app, isOnMachine)
+    const environmentId = endpoint.flashEnvironmentId as EnvironmentId | null
+    const places = environmentId === null ? [] : await store.apps.endpoints(endpoint.owner, environmentId)
+    // An environment that does not exist has no other functions.
+    return places.length === 0 ? [endpoint.id] : places.slice(0, MAX_SCOPE_ENDPOINTS).map(({ id }) => id)
+  }
+
+  /** The endpoints of a dev session; the SDK finds them by names that begin with that of their app. */
+  async #ofDevSession(own: EndpointWithTemplate, app: string, isOnMachine: boolean): Promise<EndpointId[]> {
+    const { driver, store } = this.#ports
+    const { id, owner } = own.endpoint
+    const named = await store.endpoints.beginning(owner, devNames(app), MAX_SCOPE_ENDPOINTS)
+    const mayCall = ({ endpoint, template }: EndpointWithTemplate) => {
+      if (template === null || devApp(savedEnv(endpoint, template)) !== app) return false
       return isOnMachine || driver.nameFor(template.image) !== PROCESS_DRIVER
     }
-    const all = await endpoints.list(endpoint.owner)
-    const siblings = all.filter(isSibling).map(({ id }) => id)
-    return siblings.slice(0, MAX_SCOPE_ENDPOINTS)
+    const others = named.filter(({ endpoint }) => endpoint.id !== id)
+    return [own, ...others]
+      .filter(mayCall)
+      .slice(0, MAX_SCOPE_ENDPOINTS)
+      .map(({ endpoint }) => endpoint.id)
   }
 }
 

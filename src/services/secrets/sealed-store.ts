@@ -115,6 +115,11 @@ const OPEN: {
   'endpoints.find': openedOrNull,
   'endpoints.list': openedAll,
   'endpoints.named': openedAll,
+  'endpoints.beginning': (found, seals) =>
+    found.map(({ endpoint, template }) => ({
+      endpoint: opened(endpoint, seals),
+      template: openedOrNull(template, seals),
+    })),
   'endpoints.snapshot': (snapshot, seals) => {
     if (snapshot === null) return null
     const { endpoint, rollout } = snapshot

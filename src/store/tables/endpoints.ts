@@ -70,6 +70,11 @@ const endpointsWhere = (condition: string) => `
 export const endpointsByName = `
   SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND name = $2 AND runs_once = 0 ORDER BY created_at_ms, id LIMIT $3`
 
+/** $1 owner, $2 the first name, $3 a name behind the last one, $4 limit. */
+export const endpointsBetweenNames = `
+  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND name >= $2 AND name < $3 AND runs_once = 0
+  ORDER BY name, created_at_ms, id LIMIT $4`
+
 /** By which of them are listed: $1 owner, $2 and $3 the end of the previous page, $4 limit. */
 export const listEndpoints: Readonly<Record<ListedKind, string>> = {
   endpoints: endpointsWhere(' AND runs_once = 0'),

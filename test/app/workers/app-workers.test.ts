@@ -93,10 +93,11 @@ test('the key of the person who deploys is in no template; a worker has its toke
 test('the token of a worker of a dev session opens and lists the endpoints of its app alone, without variables', async t => {
   const rig = await openRig(t)
   const ofApp = (app: string) => ({ RUNPOD_DEV_APP: app, MODEL: 'hidden-value' })
-  const sibling = idOf(await save(rig, { env: ofApp('shop'), input: { name: 'sibling' } }))
-  const stranger = idOf(await save(rig, { env: ofApp('bank'), input: { name: 'stranger' } }))
+  const sibling = idOf(await save(rig, { env: ofApp('shop'), input: { name: 'dev-shop-sibling-0a1b2c' } }))
+  const stranger = idOf(await save(rig, { env: ofApp('bank'), input: { name: 'dev-bank-stranger-0a1b2c' } }))
   const plain = await rig.endpoint()
-  const { endpoint, key } = await appWorker(rig, ofApp('shop'))
+  const dev = { name: 'dev-shop-add-0a1b2c' }
+  const { endpoint, key } = await appWorker(rig, ofApp('shop'), dev)
   for (const [id, status] of [
     [endpoint, 200],
     [sibling, 200],
@@ -125,15 +126,29 @@ test('the token of a deployed worker is known without a list of all endpoints of
   assert.equal(list.mock.callCount(), 0)
 })
 
-test('the token of a deployed worker opens the endpoints of its environment alone', async t => {
+test('the token of a worker of a dev session is known without a list of all endpoints of its account', async t => {
+  const rig = await openRig(t)
+  const env = { RUNPOD_DEV_APP: 'shop' }
+  const { key } = await appWorker(rig, env, { name: 'dev-shop-add-0a1b2c' })
+  const sibling = idOf(await save(rig, { env, input: { name: 'dev-shop-sum-0a1b2c' } }))
+  await rig.clock.advance(10_000)
+  const lists = [t.mock.method(rig.store.endpoints, 'list'), t.mock.method(rig.store.templates, 'ofEndpoints')]
+  assert.equal((await run(rig, sibling, key)).status, 200)
+  assert.deepEqual(
+    lists.map(({ mock }) => mock.callCount()),
+    [0, 0],
+  )
+})
+
+test('the token of a worker whose environment does not exist opens its own endpoint alone', async t => {
   const rig = await openRig(t)
   const staging = { FLASH_RESOURCE_NAME: 'add', FLASH_ENVIRONMENT: 'staging' }
-  const deployed = await appWorker(rig, staging, { name: 'one', flashEnvironmentId: 'env-1' })
-  const same = idOf(await save(rig, { env: staging, input: { name: 'two', flashEnvironmentId: 'env-1' } }))
-  const other = idOf(await save(rig, { env: staging, input: { name: 'three', flashEnvironmentId: 'env-2' } }))
+  const unknown = { flashEnvironmentId: 'env-1' }
+  const { endpoint, key } = await appWorker(rig, staging, { name: 'one', ...unknown })
+  const other = idOf(await save(rig, { env: staging, input: { name: 'two', ...unknown } }))
   await rig.clock.advance(10_000)
-  assert.equal((await run(rig, same, deployed.key)).status, 200)
-  assert.equal((await run(rig, other, deployed.key)).status, 403)
+  assert.equal((await run(rig, endpoint, key)).status, 200)
+  assert.equal((await run(rig, other, key)).status, 403)
 })
 
 test('a worker of a dev session prints no more than its program and warnings, unless it is asked for more', async t => {
@@ -210,7 +225,7 @@ test('only the operator and workers of the app call what runs the source of a ca
 
 test('a worker in a container does not choose what a process of the machine runs, under the name of its app either', async t => {
   const rig = await openRig(t, { runsOnMachine: onMachine })
-  const live = idOf(await save(rig, { env: { RUNPOD_DEV_APP: 'shop' }, input: { name: 'live' } }))
+  const live = idOf(await save(rig, { env: { RUNPOD_DEV_APP: 'shop' }, input: { name: 'dev-shop-live-0a1b2c' } }))
   const writer = await rig.addKey('rpa_writer', {
     scope: { type: 'restricted', management: 'write', jobs: 'write' },
   })

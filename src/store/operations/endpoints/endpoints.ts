@@ -1,6 +1,7 @@
 import { domainTaken, type EndpointDomain } from '../../../core/endpoints/domain.ts'
 import type { Endpoint } from '../../../core/endpoints/endpoint.ts'
 import type { StartedTasks } from '../../../core/endpoints/nested-task.ts'
+import type { EndpointWithTemplate } from '../../../core/endpoints/saved-env.ts'
 import type { Template } from '../../../core/endpoints/template.ts'
 import { AppError } from '../../../core/errors.ts'
 import type { EndpointId, OwnerId, WorkerId } from '../../../core/ids.ts'
@@ -39,6 +40,7 @@ import {
   type TemplateRow,
   templateFromRow,
   templateParams,
+  templatesOfThese,
 } from '../../tables/templates.ts'
 import {
   aliveWorkersOfEndpoint,
@@ -68,6 +70,9 @@ const findDomain = 'SELECT domain, endpoint_id, owner FROM endpoint_domains WHER
 const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORDER BY domain'
 
 const EXITS_IN_SNAPSHOT = 20
+
+/** It is behind each character of a name. */
+const LAST_CHARACTER = '\u{10FFFF}'
 
 /** Endpoints and their facts. */
 export const endpoints = {
@@ -134,6 +139,15 @@ export const endpoints = {
 
   named: read(function* (owner: OwnerId, name: string): Steps<Endpoint[]> {
     return (yield* query<EndpointRow>(sql.endpointsByName, [owner, name, MAX_OF_NAME])).map(endpointFromRow)
+  }),
+
+  beginning: read(function* (owner: OwnerId, name: string, limit: number): Steps<EndpointWithTemplate[]> {
+    const bounds = [owner, name, `${name}${LAST_CHARACTER}`, limit]
+    const found = (yield* query<EndpointRow>(sql.endpointsBetweenNames, bounds)).map(endpointFromRow)
+    const ids = JSON.stringify([...new Set(found.map(({ templateId }) => templateId))])
+    const templates = (yield* query<TemplateRow>(templatesOfThese, [ids])).map(templateFromRow)
+    const byId = new Map(templates.map(template => [template.id, template]))
+    return found.map(endpoint => ({ endpoint, template: byId.get(endpoint.templateId) ?? null }))
   }),
 
   listed: read(listedEndpoints),
