@@ -4,7 +4,7 @@ import type { LogEvent, LogStream } from '../../services/observing/log-stream.ts
 import { asEvents, EVENT_STREAM_HEADERS, streamedAnswer } from '../event-stream.ts'
 import type { ApiParts } from '../parts.ts'
 import { type RestRoute, route } from '../rest/route.ts'
-import { taskLogs } from '../rest/routes/pods.ts'
+import { podLogs } from '../rest/routes/pods.ts'
 import { EVENT_STREAM } from '../rest/schemas/common.ts'
 import { LogQuery } from '../rest/schemas/logs.ts'
 
@@ -28,7 +28,8 @@ const EVENTS = asEvents(
 /**
  * The logs of a worker at the path of Flash and `rp logs`: at RunPod it is on a host of its own (`RUNPOD_HAPI_URL`).
  */
-export function workerLogRoutes({ logs, tasks, stopping }: ApiParts): RestRoute[] {
+export function workerLogRoutes(parts: ApiParts): RestRoute[] {
+  const { logs, stopping } = parts
   /** @param path of a worker; or of a task, whose id a client pastes in as it is */
   const logRoute = (path: string) =>
     route(
@@ -44,7 +45,7 @@ export function workerLogRoutes({ logs, tasks, stopping }: ApiParts): RestRoute[
         success: EVENT_STREAM,
       },
       async ({ caller, params, query, request, held }) => {
-        const worker = await taskLogs(tasks, caller, params.id).catch(() => logs.findOwnWorker(caller.owner, params.id))
+        const worker = await podLogs(parts, caller, params.id)
         const isFollowed = query.stream === 'true'
         if (request.method === 'HEAD') {
           return new Response(null, isFollowed ? { headers: EVENT_STREAM_HEADERS } : {})

@@ -64,6 +64,25 @@ test('the logs of a worker are followed as server-sent events with stream=true',
   await reader.leave()
 })
 
+test('the logs of a worker are followed at the path of pods in version 2, too', async t => {
+  const rig = await openRig(t)
+  const { worker } = await rig.endpointWithWorker()
+  rig.print(worker.id, 'one')
+  const reader = new EventReader(await rig.open(`/v2/pods/${worker.id}/logs?tail=100&source=container`))
+  await rig.clock.settle()
+  rig.print(worker.id, 'two')
+  await rig.clock.advance(300)
+  assert.deepEqual(
+    reader.events.map(({ data }) => data.line),
+    ['one', 'two'],
+  )
+  await reader.leave()
+  const key = await rig.addKey('rpa_stranger', { owner: 'other' as OwnerId })
+  assert.equal((await rig.ask('GET', `/v2/pods/${worker.id}/logs`, { key })).status, 404)
+  const absent = await rig.ask('GET', '/v2/pods/nothing/logs')
+  assert.deepEqual([absent.status, absent.json.detail], [404, 'pod nothing not found'])
+})
+
 test('the logs of a worker are for keys that may read it, and no other account learns of it', async t => {
   const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker()

@@ -90,6 +90,16 @@ test('the key of the person who deploys is in no template; a worker has its toke
   assert.equal((await run(rig, endpoint, key)).status, 401)
 })
 
+test('the token of a worker reads no logs of workers, its own neither', async t => {
+  const rig = await openRig(t)
+  const { worker, key } = await appWorker(rig, { FLASH_RESOURCE_NAME: 'add' })
+  const { worker: other } = await rig.endpointWithWorker()
+  for (const { id } of [worker, other]) {
+    assert.equal((await rig.ask('GET', `/v2/pods/${id}/logs`, { key })).status, 404)
+    assert.equal((await rig.ask('GET', `/v1/pod/${id}/logs`, { key })).status, 403)
+  }
+})
+
 test('the token of a worker of a dev session opens and lists the endpoints of its app alone, without variables', async t => {
   const rig = await openRig(t)
   const ofApp = (app: string) => ({ RUNPOD_DEV_APP: app, MODEL: 'hidden-value' })

@@ -3,7 +3,7 @@
  * they ask for. And its apps.
  */
 import assert from 'node:assert/strict'
-import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process'
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
@@ -16,24 +16,6 @@ import { fixture, type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 
 const START_MS = 60_000
-
-/** The output of a program, until it ends or has printed the wanted text; then it is ended. */
-async function outputOf(
-  child: ChildProcessWithoutNullStreams,
-  wanted?: RegExp,
-): Promise<{ text: string; code: number | null }> {
-  let text = ''
-  const { promise, resolve } = Promise.withResolvers<number | null>()
-  const read = (part: Buffer) => {
-    text += part
-    if (wanted?.test(text) === true) child.kill('SIGKILL')
-  }
-  child.stdout.on('data', read)
-  child.stderr.on('data', read)
-  child.on('close', resolve)
-  const code = await promise
-  return { text, code }
-}
 
 describe('a worker on SDK 2.0', {
   skip: sdk2Skip,
@@ -200,104 +182,6 @@ describe('a worker on SDK 2.0', {
       assert.equal(error, 'QueryError')
       assert.match(text, /tasks of apps \(@app.task\), and has no other pods$|^pod p1 not found$/)
     }
-  })
-
-  test('rp login gets a key that a person allows, and ends with a sentence where it is refused', async () => {
-    const loginAs = async (decide: (id: string) => Promise<unknown>) => {
-      const home = temporaryFolder()
-      const env = {
-        HOME: home,
-        PATH: process.env.PATH,
-        RUNPOD_API_BASE_URL: server.url,
-        RUNPOD_CONSOLE_URL: 'http://console.test',
-      }
-      const child = spawn(sdk2, ['-c', 'from runpod.rp_cli.main import run; run()', 'login', '--no-open'], { env })
-      child.stdin.end()
-      const page = /http:\/\/console\.test\/flash\/login\?request=([\w-]{22})/
-      let shown = ''
-      child.stdout.on('data', part => {
-        const isNew = !page.test(shown)
-        shown += part
-        if (isNew && page.test(shown)) void decide(page.exec(shown)![1]!)
-      })
-      return { home, ...(await outputOf(child)) }
-    }
-    const allowed = await loginAs(id => ask(server, '/v2/account/login-approvals', { body: { id, name: 'laptop' } }))
-    assert.equal(allowed.code, 0, allowed.text)
-    const [, key] = /api_key = "(rpa_[\w-]+)"/.exec(readFileSync(join(allowed.home, '.runpod/config.toml'), 'utf8'))!
-    assert.equal((await ask(server, '/v2/serverless', { headers: { authorization: `Bearer ${key}` } })).status, 200)
-    const refused = await loginAs(id => ask(server, '/v2/account/login-denials', { body: { id } }))
-    assert.notEqual(refused.code, 0)
-    assert.match(refused.text, /login denied/i)
-  })
-
-  test('commands of rp do what they say, and end with a sentence where nothing has the name', async () => {
-    const home = temporaryFolder()
-    const env = {
-      HOME: home,
-      PATH: process.env.PATH,
-      RUNPOD_API_KEY: server.apiKey,
-      RUNPOD_API_BASE_URL: server.url,
-      RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
-      RUNPOD_REST_V2_URL: `${server.url}/v2`,
-    }
-    const check = async (line: string, code: number, text: RegExp) => {
-      const program = ['-c', 'from runpod.rp_cli.main import run; run()', ...line.split(' ')]
-      const child = spawn(sdk2, program, { env, cwd: home, stdio: 'pipe' })
-      child.stdin.end()
-      const ended = await outputOf(child)
-      assert.deepEqual([line, ended.code], [line, code], ended.text)
-      assert.match(ended.text, text)
-      assert.doesNotMatch(ended.text, /Traceback/)
-    }
-    const inTurn = async (...rows: Parameters<typeof check>[]) => {
-      for (const row of rows) await check(...row)
-    }
-    await Promise.all([
-      inTurn(
-        ['secret add RP_TOKEN --value x', 0, /secret RP_TOKEN created/],
-        ['secret list', 0, /RP_TOKEN/],
-        ['secret delete RP_TOKEN --yes', 0, /deleted secret RP_TOKEN/],
-      ),
-      inTurn(
-        ['registry add rp-hub --username u --password p', 0, /registry credential rp-hub created/],
-        ['registry list', 0, /rp-hub/],
-        ['registry delete rp-hub --yes', 0, /deleted registry credential rp-hub/],
-      ),
-      inTurn(
-        ['flash app list', 0, /no apps deployed|rp flash deploy/],
-        ['flash app get none', 1, /no app named 'none'/],
-        ['flash app delete none --yes', 1, /no app named 'none'/],
-        ['flash env list --app none', 1, /no app named 'none'/],
-        ['flash env add staging --app none', 1, /no app named 'none'/],
-      ),
-      inTurn(
-        ['flash env delete staging --app none --yes', 1, /no environment 'staging' in app 'none'/],
-        ['flash undeploy --app none --yes', 1, /no environment 'default' in app 'none'/],
-        ['pod list', 0, /\| ID /],
-        ['ssh list', 0, /Fingerprint/],
-      ),
-    ])
-  })
-
-  test('rp logs shows what a worker prints, at once and as it comes, and refuses one that is not there', async () => {
-    const endpoint = await endpointWith({})
-    const { workerId } = await run(endpoint, {})
-    const env = {
-      ...process.env,
-      RUNPOD_API_KEY: server.apiKey,
-      RUNPOD_HAPI_URL: server.url,
-      RUNPOD_API_BASE_URL: server.url,
-    }
-    const rp = (...args: string[]) =>
-      spawn(sdk2, ['-c', 'from runpod.rp_cli.main import run; run()', 'logs', ...args], { env, stdio: 'pipe' })
-    const shown = await outputOf(rp(workerId!))
-    assert.match(shown.text, /Started\./)
-    assert.equal(shown.code, 0)
-    const followed = rp(workerId!, '-f', '--tail', '50')
-    const ended = outputOf(followed, /Started\./)
-    assert.match((await ended).text, /Started\./)
-    assert.notEqual((await outputOf(rp('nothing'))).code, 0)
   })
 
   test('its error has the last lines of its output, where it captures them', async () => {

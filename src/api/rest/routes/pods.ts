@@ -1,5 +1,7 @@
 import { z } from '@hono/zod-openapi'
-import type { TaskReader, Tasks } from '../../../services/endpoints/tasks.ts'
+import { toAppError } from '../../../core/errors.ts'
+import { isAppWorker } from '../../../services/accounts/app-worker-keys.ts'
+import type { TaskReader } from '../../../services/endpoints/tasks.ts'
 import type { LogScope } from '../../../services/observing/log-finder.ts'
 import type { ApiParts } from '../../parts.ts'
 import { shownTask } from '../../task-view.ts'
@@ -94,7 +96,8 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
         tag,
         level: 'read',
         forApps: true,
-        summary: 'What a task prints, and what is done with it, as server-sent events that go on until it has ended',
+        summary:
+          'What a task or a worker prints, and what is done with it, as server-sent events that go on until it has ended',
         params: IdParam,
         query: LogQuery,
         headers: { 'Last-Event-ID': LastEventId },
@@ -103,18 +106,28 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
       },
       async call => {
         const { caller, params } = call
-        const scope = await taskLogs(tasks, caller, params.id)
-        return followedLog(parts, scope, call)
+        return followedLog(parts, await podLogs(parts, caller, params.id), call)
       },
     ),
   ]
 }
 
-/** The logs of a task: those of its worker, also of one that starts later. @throws AppError `not_found` */
-export async function taskLogs(tasks: Tasks, by: TaskReader, id: string): Promise<LogScope> {
-  const { endpoint, worker } = await tasks.find(by, id)
-  if (worker === null) return { kind: 'endpoint', id: endpoint.id }
-  return { kind: 'worker', id: worker.id, endpointId: endpoint.id }
+/**
+ * The logs of a task, which are those of its worker, also of one that starts later; or of a worker of an endpoint, whose
+ * id clients give in place of that of a pod. A worker of an app reads those of the tasks that it may find, and no other.
+ * @throws AppError `not_found`, also for those of other accounts
+ */
+export async function podLogs({ tasks, logs }: ApiParts, by: TaskReader, id: string): Promise<LogScope> {
+  try {
+    const { endpoint, worker } = await tasks.find(by, id)
+    if (worker === null) return { kind: 'endpoint', id: endpoint.id }
+    return { kind: 'worker', id: worker.id, endpointId: endpoint.id }
+  } catch (error) {
+    if (isAppWorker(by) || toAppError(error).code !== 'not_found') throw error
+    return logs.findOwnWorker(by.owner, id).catch(missing => {
+      throw toAppError(missing).code === 'not_found' ? error : missing
+    })
+  }
 }
 
 function podBody(task: Parameters<typeof shownTask>[0]): z.output<typeof PodBody> {
