@@ -36,6 +36,8 @@ test('a task returns a value, fails with its traceback, shares a volume and ends
   )
   assert.match(stdout, /printed by the task/)
   assert.match(stdout, /^set \[9, 81\]$/m)
+  assert.match(stdout, /^array ndarray float32 \[0\.0, 1\.0, 4\.0, 9\.0\]$/m)
+  assert.match(stdout, /^generator \[\{0\}, \{1\}, \{2\}\]$/m)
   assert.match(stdout, /^error RemoteExecutionError True$/m)
   assert.match(stdout, /^met True own ports True$/m)
   assert.match(stdout, /^late$/m)
