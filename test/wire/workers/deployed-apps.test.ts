@@ -19,11 +19,14 @@ import { patient } from '../../support/patience.ts'
 import { caged, cageSkip, cageTrial } from '../support/cages.ts'
 import { atEnd, temporaryFolder } from '../support/cleanup.ts'
 import { secureCall } from '../support/https.ts'
+import { killAll } from '../support/processes.ts'
 import { sdk2, sdk2Skip } from '../support/python.ts'
 import { fixture, root, runCommand, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 
 const run = promisify(execFile)
+
+const PASSPHRASE = { RUNYARD_BACKUP_PASSPHRASE: 'a passphrase of tests' }
 
 /** Packages that the SDK puts beside a function. */
 const RUNTIME = ['aiohttp', 'aiohttp-retry', 'backoff', 'cloudpickle', 'py-cpuinfo', 'requests', 'tomli', 'tomlkit']
@@ -120,6 +123,11 @@ class Deployer {
 
   async open(): Promise<void> {
     await Promise.all([this.start(), run(sdk2, [fixture('python-wheels.py'), this.wheels, ...PACKAGES])])
+    await this.#setUp()
+  }
+
+  /** Sets the client up as its user does. */
+  async #setUp(): Promise<void> {
     const { stdout: variables } = await runCommand(['sdk', 'env', '--json', '--data-dir', this.server.dataDir])
     const offline = { PIP_NO_INDEX: '1', PIP_FIND_LINKS: this.wheels, PIP_NO_COMPILE: '1' }
     const folders = { HOME: this.project, TMPDIR: temporaryFolder(), PACKAGES: this.#packages }
@@ -129,12 +137,32 @@ class Deployer {
   }
 
   /** Starts the server, also again at its address. */
-  async start(): Promise<void> {
+  async start(place: Partial<Pick<Server, 'dataDir' | 'port'>> = this.server ?? {}): Promise<void> {
     // An interpreter without packages: those of a build have to do.
     const path = `${dirname(realpathSync(sdk2))}${delimiter}${process.env.PATH}`
     const args = ['--tls-self-signed', ...caged(`${root}/packages`)]
-    const again = this.server === undefined ? {} : { dataDir: this.server.dataDir, port: this.server.port }
-    this.server = await startServer({ args, env: { PATH: path }, ...again })
+    const { dataDir = temporaryFolder(), port = 0 } = place
+    this.server = await startServer({ args, env: { PATH: path }, dataDir, port })
+  }
+
+  /** Backs the server up. @returns the file */
+  async backUp(): Promise<string> {
+    const file = join(temporaryFolder(), 'shop.backup')
+    const { code, stderr } = await runCommand(['backup', file, '--data-dir', this.server.dataDir], PASSPHRASE)
+    assert.equal(code, 0, stderr)
+    return file
+  }
+
+  /** Loses the server with its data, and starts it with what a backup has. */
+  async restore(file: string): Promise<void> {
+    const { port, dataDir: lost } = this.server
+    await this.server.kill9()
+    killAll(lost)
+    const dataDir = join(temporaryFolder(), 'restored')
+    const { code, stderr } = await runCommand(['restore', file, '--data-dir', dataDir], PASSPHRASE)
+    assert.equal(code, 0, stderr)
+    await this.start({ dataDir, port })
+    await this.#setUp()
   }
 
   /** Runs a program of the fixture, and gives what it prints. */
@@ -226,6 +254,8 @@ test('an app is deployed, called, broken off, deployed again and deleted by the 
     plain: 'in parts',
     spawned: ['first', 4, 'SAID IN SECRET'],
     hooked: ['first', 6, 'SAID IN SECRET'],
+    cancelled: ['CANCELLED', 'CANCELLED'],
+    retried: ['FAILED', true, true, 'FAILED'],
   })
   assert.deepEqual(forbidden.reached, [])
   assert.match(broken, /500/)
@@ -301,11 +331,22 @@ test('an app is deployed, called, broken off, deployed again and deleted by the 
     (await deployer.endpoints('staging')).map(({ name }) => name),
     names,
   )
-  const outputs = await Promise.all(['staging', 'default'].map(name => deployer.adder(name)))
+  const places = async () => JSON.parse(await deployer.python('places.py', ['staging', 'default']))
+  const both = { staging: ['staged', 3, 'SAID IN SECRET'], default: ['second', 3, 'SAID IN SECRET'] }
+  assert.deepEqual(await places(), both)
+
+  // A server that is lost after it was backed up comes back with what was removed meanwhile.
+  const backup = await deployer.backUp()
+  await deployer.rp('flash', 'undeploy', '--app', 'shop', '--env', 'staging', '--yes')
   assert.deepEqual(
-    outputs.map(({ output }) => output[0]),
-    ['staged', 'second'],
+    (await deployer.environments()).map(({ name }) => name),
+    ['default'],
   )
+  await deployer.restore(backup)
+  assert.deepEqual(await places(), both)
+  await deployer.rp('flash', 'env', 'delete', 'staging', '--app', 'shop', '--yes')
+  const kinds = (await deployer.endpoints()).map(({ name }) => name)
+  assert.deepEqual([kinds, await deployer.endpoints('staging')], [names, []])
 
   const hostile = JSON.parse(await deployer.python('hostile.py'))
   assert.match(hostile.leaves, /"\.\.\/x" leads out of the artifact/)
