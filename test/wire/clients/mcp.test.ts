@@ -48,10 +48,21 @@ class Tools {
   /** Result of a tool; fails if the tool reports an error. */
   // biome-ignore lint/suspicious/noExplicitAny: answers are compared with what the test expects
   async use(name: string, args: object = {}): Promise<any> {
-    const { result } = await this.#call('tools/call', { name, arguments: args })
-    const text = result.content.map(part => part.text).join('')
-    assert.notEqual(result.isError, true, `${name}: ${text}`)
+    const { isError, text } = await this.#use(name, args)
+    assert.notEqual(isError, true, `${name}: ${text}`)
     return text === '' ? null : JSON.parse(text)
+  }
+
+  /** The error that a tool reports; fails if it reports none. */
+  async refused(name: string, args: object): Promise<string> {
+    const { isError, text } = await this.#use(name, args)
+    assert.equal(isError, true, `${name}: ${text}`)
+    return text
+  }
+
+  async #use(name: string, args: object) {
+    const { result } = await this.#call('tools/call', { name, arguments: args })
+    return { isError: result.isError, text: result.content.map(part => part.text).join('') }
   }
 
   #call(method: string, params: object): Promise<Reply> {
@@ -93,6 +104,28 @@ describe("RunPod's MCP server", { skip: mcpServer.skip }, () => {
       assert.equal((await tools.use(`list-${kind}`, { lastN: 2 })).metadata.query.bucketSize, 'day', kind)
     }
     assert.deepEqual((await tools.use('list-endpoint-builds', { id })).builds, [])
+    const pods = /Runyard runs serverless endpoints and tasks of apps \(@app\.task\), and has no other pods/
+    const clusters = /Runyard runs serverless endpoints, and has no clusters/
+    const delegations = /Runyard takes a user name and a password for a registry, and no delegation/
+    const gpu = { id: 'NVIDIA L4', count: 1 }
+    for (const [name, args, sentence] of [
+      ['create-pod', { body: { name: 'p', image, startSsh: true, gpu } }, pods],
+      ['get-pod', { id: 'p1' }, /pod p1 not found/],
+      ['update-pod', { id: 'p1', body: { name: 'q' } }, pods],
+      ['delete-pod', { id: 'p1' }, /pod p1 not found/],
+      ['pod-action', { id: 'p1', body: { action: 'stop' } }, pods],
+      ['stream-pod-logs', { podId: 'p1' }, /pod p1 not found/],
+      ['create-cluster', { body: { name: 'c', image, gpu, podCount: 2 } }, clusters],
+      ['get-cluster', { id: 'c1' }, clusters],
+      ['update-cluster', { id: 'c1', body: { name: 'd' } }, clusters],
+      ['delete-cluster', { id: 'c1' }, clusters],
+      ['list-cluster-pods', { id: 'c1' }, clusters],
+      ['create-delegation', { body: { name: 'd', awsRoleArn: 'arn' } }, delegations],
+      ['revoke-delegation', { id: 'd1' }, delegations],
+      ['get-endpoint-build', { id, buildId: 'b1' }, /Runyard runs images, and builds none/],
+      ['deploy-hub-repo', { repo: 'a/b', name: 'x' }, /No Hub listing found/],
+    ] as const)
+      assert.match(await tools.refused(name, args), sentence, name)
     await tools.use('get-capacity')
     await tools.use('delete-endpoint', { id })
     await tools.use('delete-template', { id: template.id })

@@ -148,6 +148,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'clients/cancelled-jobs':
     'what SDKs do with a cancelled job, wherever they run; old-sdks.test.ts runs with containers',
   'workers/python-sdk2': 'its SDK is in no image of the tests',
+  'clients/rp': 'its SDK is in no image of the tests',
   'workers/python-runtime': 'its SDK is in no image of the tests',
   'workers/dev-sessions': 'its SDK is in no image of the tests',
   'workers/deployed-apps': 'its SDK is in no image of the tests',

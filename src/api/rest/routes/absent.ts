@@ -12,6 +12,7 @@ import { endpointId } from './serverless.ts'
 const LISTS: Readonly<Record<string, string>> = {
   '/v2/clusters': 'clusters',
   '/v2/registries/delegations': 'delegations',
+  '/v2/sandboxes': 'sandboxes',
 }
 
 /**

@@ -113,8 +113,9 @@ export function podRoutes(parts: ApiParts): RestRoute[] {
 }
 
 /**
- * The logs of a task, which are those of its worker, also of one that starts later; or of a worker of an endpoint, whose
- * id clients give in place of that of a pod. A worker of an app reads those of the tasks that it may find, and no other.
+ * The logs of a task, which are those of its worker, also of one that starts later; or of a worker of an endpoint,
+ * whose id clients give in place of that of a pod. A worker of an app reads those of the tasks that it may find, and
+ * no other ones.
  * @throws AppError `not_found`, also for those of other accounts
  */
 export async function podLogs({ tasks, logs }: ApiParts, by: TaskReader, id: string): Promise<LogScope> {

@@ -25,6 +25,26 @@ function create(name: string, settings: object): Step {
   }
 }
 
+const NO_PODS = 'Runyard runs serverless endpoints and tasks of apps (@app.task), and has no other pods'
+
+/** Commands of pods at a path of either version, each with its sentence. @param place of the sentence */
+function pods(path: string, list: string, place: string): readonly Step[] {
+  const refused = (what: string, method: Step['method'], below: string, status: number, sentence: string): Step => ({
+    what: `is told that it ${what} no pod`,
+    method,
+    path: `${path}${below}`,
+    status,
+    ...(method === 'POST' && { body: {} }),
+    shows: { [place]: sentence },
+  })
+  return [
+    { what: 'lists pods', method: 'GET', path, shows: { [list]: 0 } },
+    refused('makes', 'POST', '', 405, `this path takes GET, HEAD, not POST: ${NO_PODS}`),
+    refused('shows', 'GET', '/p1', 404, 'pod p1 not found'),
+    refused('deletes', 'DELETE', '/p1', 404, 'pod p1 not found'),
+  ]
+}
+
 export const RUNPODCTL_2_7: Script = {
   tool: 'runpodctl 2.7',
   headers: { ...accept, 'user-agent': 'runpod-cli/2.7.2 (linux; amd64)' },
@@ -118,6 +138,17 @@ export const RUNPODCTL_2_7: Script = {
     },
     { what: 'deletes a volume', method: 'DELETE', path: '/v1/networkvolumes/<volume>', status: 204 },
     { what: 'asks what it costs', method: 'GET', path: '/v1/billing/pods', shows: { length: 0 } },
+    ...pods('/v1/pods', 'length', 'message'),
+    ...['start', 'stop', 'restart'].map(
+      (action): Step => ({
+        what: `is told that it can ${action} no pod`,
+        method: 'POST',
+        path: `/v1/pods/p1/${action}`,
+        status: 404,
+        body: {},
+        shows: { message: `there is nothing at /v1/pods/p1/${action}: ${NO_PODS}` },
+      }),
+    ),
     {
       what: 'is told that a template is in use',
       method: 'DELETE',
@@ -220,6 +251,27 @@ export const RUNPODCTL_2_14: Script = {
       shows: {
         title: 'Bad Request',
         errors: ["$: additional properties 'bogus' not allowed", '$.disk: must be at least 1'],
+      },
+    },
+    ...pods('/v2/pods', 'pods.length', 'detail'),
+    {
+      what: 'is told that it can start no pod',
+      method: 'POST',
+      path: '/v2/pods/p1/action',
+      status: 404,
+      body: { action: 'start' },
+      shows: { detail: `there is nothing at /v2/pods/p1/action: ${NO_PODS}` },
+    },
+    { what: 'lists clusters', method: 'GET', path: '/v2/clusters', shows: { 'clusters.length': 0 } },
+    { what: 'lists sandboxes', method: 'GET', path: '/v2/sandboxes', shows: { 'sandboxes.length': 0 } },
+    {
+      what: 'is told that there is no sandbox',
+      method: 'POST',
+      path: '/v2/sandboxes',
+      status: 405,
+      body: { name: 's' },
+      shows: {
+        detail: 'this path takes GET, HEAD, not POST: Runyard runs serverless endpoints, and has no sandboxes',
       },
     },
     {
