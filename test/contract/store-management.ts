@@ -238,7 +238,8 @@ export const managementCases: Cases = {
       await endpoints.replace({ ...before, version: before.version + 1 }, before, T0, undefined, {
         replacesAtOnce: true,
       })
-      assert.equal((await endpoints.snapshot(E1))!.rollout.wasReady, true)
+      const { wasReady, replacesAtOnce } = (await endpoints.snapshot(E1))!.rollout
+      assert.deepEqual([wasReady, replacesAtOnce], [true, true])
     },
 
   'the results of workers are counted with their releases, and the newest one is judged against the last good one':
@@ -250,7 +251,7 @@ export const managementCases: Cases = {
       }
       const ready = async (name: string, version: number) => {
         await workers.insert(makeWorker(name as WorkerId, { version }), `token-${name}`)
-        await workers.seen(name as WorkerId, 1, null, T0)
+        await workers.seen(name as WorkerId, 1, null, T0 + 1)
       }
       const count = async (name: string, failed: number, ended: number, lostJobs = false) => {
         const [judged] = await releases.addResults([

@@ -40,6 +40,8 @@ export interface RolloutFacts {
   readonly canary: number | null
   /** Reason for stopping it although it was ready; null if it is not stopped. */
   readonly stop: FailureStop | null
+  /** True if the workers of older releases end at once, although no worker of this one may have been ready. */
+  readonly replacesAtOnce?: true
 }
 
 /** Limits of the percentage of a canary. */
@@ -64,3 +66,6 @@ export function canaryProblem(
 
 /** Facts of a release without a rollout in progress. */
 export const ROLLED_OUT: RolloutFacts = { wasReady: true, crashes: 0, working: null, canary: null, stop: null }
+
+/** As {@link ROLLED_OUT}, of a release that replaces the workers of older ones at once. */
+export const REPLACED: RolloutFacts = { ...ROLLED_OUT, replacesAtOnce: true }

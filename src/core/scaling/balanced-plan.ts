@@ -37,7 +37,7 @@ export interface BalancedPlan {
  * far as max and the machine allow, and an old worker drains as soon as the needed number is ready without it.
  * Without room for both, one old worker at a time makes room while another one is ready. If the endpoint has only
  * one worker, because max is 1 or the machine is full, that one ends first, and requests queue in the meantime.
- * Old workers that are not ready end at once.
+ * Old workers that are not ready end at once, and all of them where the release says so.
  *
  * A worker that was ready and is unhealthy does not count, so another one starts beside it. Idle workers are
  * frozen with FlashBoot, and thawed before any worker is started (frozen-plan.ts).
@@ -73,7 +73,8 @@ class BalancedPlanner {
     const { endpoint, requests } = this.#snapshot
     const wanted = this.#wanted()
     this.#overMax()
-    for (const worker of this.#old()) if (!isReady(worker)) this.#end(worker, 'outdated')
+    const { replacesAtOnce = false } = this.#snapshot.rollout
+    for (const worker of this.#old()) if (replacesAtOnce || !isReady(worker)) this.#end(worker, 'outdated')
     for (const worker of this.#old()) if (this.#ready().length > wanted) this.#end(worker, 'outdated')
     const counted = this.#current().filter(isUseful)
     const fewer = Math.max(0, wanted - counted.length)

@@ -36,6 +36,7 @@ import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
 import { type Changer, changedAccount, requireRunRight } from './host-folders.ts'
+import { isOfDevSession } from './live-endpoints.ts'
 import { withWorkerKey } from './server-keys.ts'
 import { savedTemplateProblems } from './templates.ts'
 
@@ -198,7 +199,8 @@ export class Endpoints {
     const endpoint = { ...config, templateId: template!.id, version }
     await this.#checkTypeChange(old, endpoint)
     if (endpoint.domain !== old.domain) await this.#domains.requireFree(endpoint)
-    return { endpoint, template: template!, own: ownTemplate, previous, release }
+    const kind = release ?? (isOfDevSession(endpoint, template!) ? { replacesAtOnce: true } : undefined)
+    return { endpoint, template: template!, own: ownTemplate, previous, release: kind }
   }
 
   /** Acts while the account may have the endpoint and its workers. */

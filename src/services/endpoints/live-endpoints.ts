@@ -1,6 +1,6 @@
 import type { Caller } from '../../core/accounts/permission.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
-import { isLiveWorker } from '../../core/endpoints/runtime-image.ts'
+import { devApp, isLiveWorker } from '../../core/endpoints/runtime-image.ts'
 import { savedEnv } from '../../core/endpoints/saved-env.ts'
 import type { Template } from '../../core/endpoints/template.ts'
 import { AppError } from '../../core/errors.ts'
@@ -22,6 +22,18 @@ export function runsSentSource(
   { image, env }: Pick<Template, 'image' | 'env'>,
 ): boolean {
   return isLiveWorker(image, savedEnv(endpoint, { env })) && isOnMachine(ports, image)
+}
+
+/**
+ * True for an endpoint of a dev session: an edit makes a release whose functions run in fresh processes, so workers of
+ * the release before take nothing more.
+ */
+export function isOfDevSession(
+  endpoint: Pick<Endpoint, 'env'>,
+  { image, env }: Pick<Template, 'image' | 'env'>,
+): boolean {
+  const all = savedEnv(endpoint, { env })
+  return devApp(all) !== null && isLiveWorker(image, all)
 }
 
 /**

@@ -109,12 +109,15 @@ export const releaseNeverReady = `
 export const releaseCrashed = `
   UPDATE releases SET crashes = crashes + 1 WHERE endpoint_id = $1 AND version = $2 AND ready_at_ms IS NULL`
 
+/** A release that replaces workers at once counts as ready from its first moment, when no worker can be. */
+const ROLLOUT_COLUMNS = `ready_at_ms, crashes, canary, stopped_for, stop,
+  CASE WHEN ready_at_ms = created_at_ms AND judged = 0 AND version > 1 THEN 1 ELSE 0 END AS replaces_at_once`
+
 /** $1 endpoint, $2 version. */
-export const rolloutOfRelease =
-  'SELECT ready_at_ms, crashes, canary, stopped_for, stop FROM releases WHERE endpoint_id = $1 AND version = $2'
+export const rolloutOfRelease = `SELECT ${ROLLOUT_COLUMNS} FROM releases WHERE endpoint_id = $1 AND version = $2`
 
 /** $1 endpoint. As {@link rolloutOfRelease}, of its present version. */
-export const presentRollout = `SELECT ready_at_ms, crashes, canary, stopped_for, stop FROM releases
+export const presentRollout = `SELECT ${ROLLOUT_COLUMNS} FROM releases
   WHERE endpoint_id = $1 AND version = (SELECT version FROM endpoints WHERE id = $1)`
 
 /**

@@ -125,3 +125,27 @@ test('an idle worker makes room for another endpoint, one with a request in flig
   assert.equal((await rig.worker(0).record()).stopReason, 'evicted')
   assert.equal(gateway.ready(second).length, 1)
 })
+
+test('an edit in a dev session takes the worker of the source before away at once, and starts another one', async t => {
+  const { rig, gateway } = await openBalancedRig(t)
+  const edited = (generation: string) => [
+    { key: 'RUNPOD_DEV_APP', value: 'shop' },
+    { key: 'RUNPOD_DEV_GENERATION', value: generation },
+  ]
+  const id = await balancedEndpoint(rig, { workersMin: 0, workersMax: 3, env: edited('1') })
+  gateway.wait(id, 1)
+  await rig.clock.advance(500)
+  const old = rig.worker(0).id
+  gateway.wait(id, 0)
+  gateway.serve(id, old, 1)
+  await rig.clock.advance(100)
+  rig.probes.usual = REFUSED
+  await rig.change(id, { env: edited('2') })
+  await rig.clock.advance(100)
+  assert.deepEqual([gateway.stateOf(id, old), gateway.ready(id)], ['draining', []])
+  const fresh = rig.worker(1).id
+  rig.probes.answer(fresh, { status: 200 })
+  await rig.clock.advance(2_000)
+  assert.deepEqual(gateway.ready(id), [fresh])
+  assert.equal(rig.fleet.terminated.has(old), false, 'it finishes its request')
+})

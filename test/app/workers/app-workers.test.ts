@@ -172,6 +172,30 @@ test('a worker of a dev session prints no more than its program and warnings, un
   assert.equal(await levelOf({ FLASH_RESOURCE_NAME: 'add' }), 'INFO')
 })
 
+test('an edit in a dev session ends the workers of the source before, and the next call has a fresh one', async t => {
+  const rig = await openRig(t)
+  const edited = (generation: string) =>
+    Object.entries({ RUNPOD_DEV_APP: 'shop', RUNPOD_DEV_GENERATION: generation }).map(([key, value]) => ({
+      key,
+      value,
+    }))
+  const endpoint = await rig.endpoint({ workersMin: 0, env: edited('1') })
+  await rig.submit(endpoint)
+  await rig.clock.advance(100)
+  const old = rig.worker(-1)
+  await old.done(await old.takeJob())
+  await rig.clock.advance(1_000)
+  await rig.change(endpoint, { env: edited('2') })
+  await rig.clock.advance(100)
+  const job = await rig.submit(endpoint)
+  const late = old.take()
+  await rig.clock.advance(30_000)
+  assert.notEqual((await late).status, 200)
+  const fresh = rig.worker(-1)
+  assert.notEqual(fresh.id, old.id)
+  assert.equal(await fresh.takeJob(), job)
+})
+
 test('the token of a worker of no app is no key', async t => {
   const rig = await openRig(t)
   const { worker } = await rig.endpointWithWorker()

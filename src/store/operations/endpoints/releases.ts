@@ -8,7 +8,7 @@ import {
   MAX_RELEASES,
   type PastRelease,
 } from '../../../core/endpoints/release.ts'
-import { type FailureStop, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
+import { type FailureStop, REPLACED, ROLLED_OUT, type RolloutFacts } from '../../../core/endpoints/rollout-facts.ts'
 import type { EndpointId } from '../../../core/ids.ts'
 import type { LearnedMemory } from '../../../core/placement/learned-memory.ts'
 import { countsAgainstRelease } from '../../../core/scaling/rollout.ts'
@@ -60,6 +60,7 @@ export interface RolloutRow {
   readonly canary: number | null
   readonly stopped_for: number | null
   readonly stop: string | null
+  readonly replaces_at_once: 0 | 1
 }
 
 /** Facts of the rollout of a version. The release to fall back to is read only while there may be a need. */
@@ -74,7 +75,10 @@ export function* rolloutFactsFromRow(
   version: number,
   row: RolloutRow | null,
 ): Steps<RolloutFacts> {
-  if (row === null || (row.ready_at_ms !== null && row.canary === null && row.stopped_for === null)) return ROLLED_OUT
+  if (row === null) return ROLLED_OUT
+  if (row.ready_at_ms !== null && row.canary === null && row.stopped_for === null) {
+    return row.replaces_at_once === 1 ? REPLACED : ROLLED_OUT
+  }
   const working =
     row.stopped_for === null
       ? yield* queryOne<{ version: number; config: string }>(sql.workingRelease, [endpointId, version])
