@@ -9,6 +9,8 @@ export interface SecureCall {
   /** The connections to use; a new one unless given. */
   readonly agent?: Agent
   readonly headers?: Readonly<Record<string, string>>
+  /** GET without a body and POST with one unless given. */
+  readonly method?: string
   /** Sent as it is when it is a buffer, else as JSON. */
   readonly body?: unknown
   /** Trusted certificates, besides those of the process. */
@@ -36,7 +38,7 @@ export function secureCall(server: Server, path: string, wish: SecureCall = {}):
     ...(payload === undefined ? {} : { 'content-length': String(Buffer.byteLength(payload)) }),
     ...wish.headers,
   }
-  const method = payload === undefined ? 'GET' : 'POST'
+  const method = wish.method ?? (payload === undefined ? 'GET' : 'POST')
   const trust = ca === undefined ? {} : { ca }
   return new Promise((resolve, reject) => {
     const options = {
