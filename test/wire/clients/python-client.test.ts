@@ -5,18 +5,27 @@ import { before, describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { graphql, makeEndpoint, runJob } from '../support/client.ts'
-import { python, skip } from '../support/python.ts'
+import { python, sdk2, sdk2Skip, skip } from '../support/python.ts'
 import { fixture, root, type Server, startServer } from '../support/server.ts'
 import { imageFor } from '../support/workers.ts'
 
 const folder = `${root}/examples/hello-node`
 
-describe('the official Python client', { skip }, () => {
-  let server: Server
+let server: Server
+
+before(async () => {
+  server = await startServer()
+})
+
+describe('the official Python client', { skip }, () => testClient(python, true))
+
+describe("the client of RunPod's SDK 2.0", { skip: sdk2Skip }, () => testClient(sdk2, false))
+
+/** @param isWhole true to use its management functions, too, whose results differ between versions */
+function testClient(program: string, isWhole: boolean): void {
   let id: string
 
   before(async () => {
-    server = await startServer()
     id = await makeEndpoint(server, { folder, settings: { workersMax: 1, idleTimeout: 3600 } })
     await runJob(server, id, {})
   })
@@ -32,10 +41,15 @@ describe('the official Python client', { skip }, () => {
     }
     return new Promise((resolve, reject) => {
       const script = `${fixture('python-client')}/client.py`
-      const child = execFile(python, [script, ...words], { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
-        if (error === null) resolve(JSON.parse(stdout))
-        else reject(new Error(`the script failed: ${stderr}`))
-      })
+      const child = execFile(
+        program,
+        [script, ...words],
+        { env, timeout: patient(90_000) },
+        (error, stdout, stderr) => {
+          if (error === null) resolve(JSON.parse(stdout))
+          else reject(new Error(`the script failed: ${stderr}`))
+        },
+      )
       child.stdin?.end(`${server.apiKey}\n`)
     })
   }
@@ -71,6 +85,7 @@ describe('the official Python client', { skip }, () => {
     assert.match(seen.unknown.text, /404/)
   })
 
+  if (!isWhole) return
   test('its management functions make a template and an endpoint that runs jobs, and list it', async () => {
     const seen = await client('management', await imageFor(folder))
     assert.deepEqual([seen.template.name, seen.template.env], ['from-python', [{ key: 'GREETING', value: 'hello' }]])
@@ -86,4 +101,4 @@ describe('the official Python client', { skip }, () => {
     const { myself } = await graphql(server, '{ myself { podTemplates { name } } }')
     assert.ok(myself.podTemplates.some(({ name }: { name: string }) => name === 'from-python'))
   })
-})
+}

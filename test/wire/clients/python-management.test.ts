@@ -5,11 +5,60 @@ import { before, describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
 import { graphql } from '../support/client.ts'
-import { python, skip } from '../support/python.ts'
+import { python, sdk2, sdk2Skip, skip } from '../support/python.ts'
 import { fixture, root, type Server, startServer } from '../support/server.ts'
 
 const folder = `${root}/examples/hello-node`
 const image = `dir:${folder}`
+
+/** Runs one part of the script and gives what it printed. */
+// biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
+function run(server: Server, program: string, words: readonly string[]): Promise<any> {
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: temporaryFolder(),
+    RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
+    RUNPOD_API_BASE_URL: server.url,
+  }
+  return new Promise((resolve, reject) => {
+    const script = `${fixture('python-client')}/management.py`
+    const child = execFile(program, [script, ...words], { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
+      if (error === null) resolve(JSON.parse(stdout))
+      else reject(new Error(`the script failed: ${stderr}`))
+    })
+    child.stdin?.end(`${server.apiKey}\n`)
+  })
+}
+
+test("the management functions of RunPod's SDK 2.0 do the same over REST", { skip: sdk2Skip }, async () => {
+  const server = await startServer()
+  const client = (...words: string[]) => run(server, sdk2, words)
+  const { first, second } = await client('templates', image)
+  assert.deepEqual([first.name, first.image, first.disk, first.env], ['first', image, 7, { GREETING: 'hello' }])
+  const { made, output, moved, after, listed } = await client('endpoints', first.id, second.id, 'QUEUE_DELAY')
+  assert.deepEqual([output.message, after.message], ['Hello, Ada!', 'Hello, Grace!'])
+  assert.deepEqual([moved.id, listed.length], [made.id, 1])
+  const { count, one, none } = await client('catalogue')
+  assert.deepEqual([count > 40, one.id, none.error], [true, 'NVIDIA GeForce RTX 4090', 'ValueError'])
+  const key = 'ssh-ed25519 AAAAC3Nz me@home\nssh-rsa AAAAB3Nz'
+  const account = await client('account', key)
+  assert.deepEqual([account.before.pubKey, account.after.pubKey], ['', key])
+  const { made: credential, updated, deleted, again } = await client('registries', image)
+  assert.deepEqual([updated, deleted, again.error], [credential, true, 'QueryError'])
+  const refused = await client('refused')
+  for (const [call, text] of [
+    ['template', /template nosuch not found/],
+    ['pod', /tasks of apps \(@app.task\), and has no other pods/],
+    ['cpu', /tasks of apps \(@app.task\), and has no other pods/],
+    ['stop', /tasks of apps \(@app.task\), and has no other pods/],
+    ['resume', /tasks of apps \(@app.task\), and has no other pods/],
+    ['terminate', /pod p not found/],
+  ] as const) {
+    assert.equal(refused[call].error, 'QueryError', call)
+    assert.match(refused[call].text, text)
+  }
+  assert.deepEqual([refused.pods, refused.one], [[], null])
+})
 
 describe('the management functions of the official Python client', { skip }, () => {
   let server: Server
@@ -18,24 +67,7 @@ describe('the management functions of the official Python client', { skip }, () 
     server = await startServer()
   })
 
-  /** Runs one part of the script and gives what it printed. */
-  // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
-  function client(...words: string[]): Promise<any> {
-    const env = {
-      PATH: process.env.PATH ?? '',
-      HOME: temporaryFolder(),
-      RUNPOD_ENDPOINT_BASE_URL: `${server.url}/v2`,
-      RUNPOD_API_BASE_URL: server.url,
-    }
-    return new Promise((resolve, reject) => {
-      const script = `${fixture('python-client')}/management.py`
-      const child = execFile(python, [script, ...words], { env, timeout: patient(90_000) }, (error, stdout, stderr) => {
-        if (error === null) resolve(JSON.parse(stdout))
-        else reject(new Error(`the script failed: ${stderr}`))
-      })
-      child.stdin?.end(`${server.apiKey}\n`)
-    })
-  }
+  const client = (...words: string[]) => run(server, python, words)
 
   test('make templates and an endpoint, run jobs on it, and link it to another template', async () => {
     const { first, second } = await client('templates', image)
