@@ -30,7 +30,7 @@ export function addSdk(program: Command): void {
   const group = program.command('sdk').description("variables for RunPod's SDKs and tools")
   withConnection(group.command('env'))
     .description('print variables for a shell: eval "$(runyard sdk env)"')
-    .option('-e, --endpoint <name>', 'the endpoint that OpenAI clients call, by name or id')
+    .option('-e, --endpoint <name>', 'the only endpoint that OpenAI clients call, by name or id')
     .action(env)
 }
 
@@ -42,11 +42,10 @@ async function env(options: EnvOptions): Promise<void> {
   // A shell runs what is printed, and the names come from whoever answers at the address.
   const safe = Object.fromEntries(Object.entries(variables).filter(([name]) => SAFE_NAME.test(name)))
   const all = { RUNPOD_API_KEY: key, ...safe, ...ownFiles(options, variables) }
-  const ofOpenAi =
-    options.endpoint === undefined
-      ? {}
-      : await openAiVariables(options, options.endpoint, variables.RUNPOD_ENDPOINT_BASE_URL ?? '', key)
-  const lists = Object.entries({ ...all, ...ofOpenAi }).filter(([, value]) => value !== null)
+  const base = await openAiBase(options, variables.RUNPOD_ENDPOINT_BASE_URL ?? '')
+  const lists = Object.entries({ ...all, OPENAI_BASE_URL: base, OPENAI_API_KEY: key }).filter(
+    ([, value]) => value !== null,
+  )
   printText(wantsJson(options) ? `${JSON.stringify(Object.fromEntries(lists))}\n` : exportLines(lists))
 }
 
@@ -62,14 +61,11 @@ function ownFiles(options: EnvOptions, variables: Readonly<Record<string, string
   )
 }
 
-async function openAiVariables(
-  options: EnvOptions,
-  endpoint: string,
-  jobs: string,
-  key: string,
-): Promise<Record<string, string>> {
+/** The address for OpenAI clients: of all endpoints, which they name as models, or of the one that is given. */
+async function openAiBase({ endpoint, ...options }: EnvOptions, jobs: string): Promise<string> {
+  if (endpoint === undefined) return `${jobs.replace(/\/v2$/, '')}/openai/v1`
   const id = await findId(options, KINDS.endpoints, endpoint, '--endpoint')
-  return { OPENAI_BASE_URL: `${jobs}/${encodeURIComponent(id)}/openai/v1`, OPENAI_API_KEY: key }
+  return `${jobs}/${encodeURIComponent(id)}/openai/v1`
 }
 
 /** Commands of a shell, which begin with what is missing. */

@@ -49,7 +49,6 @@ test("the management functions of RunPod's SDK 2.0 do the same over REST", { ski
   for (const [call, text] of [
     ['template', /template nosuch not found/],
     ['pod', /tasks of apps \(@app.task\), and has no other pods/],
-    ['cpu', /tasks of apps \(@app.task\), and has no other pods/],
     ['stop', /tasks of apps \(@app.task\), and has no other pods/],
     ['resume', /tasks of apps \(@app.task\), and has no other pods/],
     ['terminate', /pod p not found/],

@@ -11,7 +11,7 @@ import { restRoutes } from '../../../src/api/rest/routes.ts'
 import { v1Routes } from '../../../src/api/rest-v1/routes.ts'
 import { noPostgres, testSchema } from '../../support/postgres-database.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { ask, makeEndpoint, runJob, whenFinal } from '../support/client.ts'
+import { ask, graphql, makeEndpoint, runJob, whenFinal } from '../support/client.ts'
 import { allProcesses, relayPid, workerProcesses } from '../support/processes.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 
@@ -86,6 +86,13 @@ async function plant(server: Server): Promise<World> {
   const env = { TOKEN: 'a {{ RUNPOD_SECRET_token }} b', OTHER: '{{RUNPOD_SECRET_token}}' }
   const folder = fixture('node-everyday')
   const endpoint = await makeEndpoint(server, { folder, env, settings: { workersMin: 1, workersMax: 2 } })
+  // The SDK of apps puts the key of the person who deploys into the variables of workers.
+  const ofDeployer = { FLASH_RESOURCE_NAME: 'add', RUNPOD_API_KEY: server.apiKey }
+  const variables = Object.entries(ofDeployer).map(([key, value]) => ({ key, value }))
+  const inline = { name: 'add', imageName: `dir:${folder}`, containerDiskInGb: 1, dockerArgs: '', env: variables }
+  const deployed = { name: 'add', instanceIds: ['cpu3g-2-8'], workersMax: 0, template: inline }
+  const save = 'mutation ($input: EndpointInput!) { saveEndpoint(input: $input) { id } }'
+  await graphql(server, save, { input: deployed })
   const job = await runJob(server, endpoint, { name: 'Ada' })
   await rest(`/v2/${endpoint}/run`, { input: {}, s3Config: { accessId: 'id', accessSecret: s3 } }, 200)
   const failed = await rest(`/v2/${endpoint}/run`, { input: { fail: 'boom' } }, 200)

@@ -17,7 +17,7 @@ const START_MS = 60_000
 const PROGRAM = ['-c', 'from runpod.rp_cli.main import run; run()', 'flash', 'dev', 'main.py']
 const PATH = `${dirname(sdk2)}${delimiter}${process.env.PATH}`
 
-/** What `main.py` prints of one run: by which processes, too. */
+/** Line that `main.py` prints in each run: the results, and the processes that gave them. */
 interface Result {
   readonly sum: number
   readonly functionPid: number
@@ -84,6 +84,10 @@ describe("a dev session of RunPod's SDK 2.0", { skip: sdk2Skip, timeout: patient
     assert.match(stdout, /sum 3 list \[0, 1, 2\] nested 15/)
     assert.match(stdout, /word \{'word': 'alpha'\}/)
     assert.match(stdout, /own key False/)
+    const { OPENAI_BASE_URL = '', OPENAI_API_KEY } = variables
+    assert.deepEqual([new URL(OPENAI_BASE_URL).port, OPENAI_API_KEY], [String(server.port), server.apiKey])
+    const models = await secureCall(server, `${new URL(OPENAI_BASE_URL).pathname}/models`, { ca })
+    assert.equal(models.status, 200, models.text)
     assert.deepEqual(await endpoints(), {})
   })
 
