@@ -166,7 +166,7 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   if (endpoint.scaler.type === 'REQUEST_COUNT') {
     return { desired: Math.ceil(work / endpoint.scaler.requestCount), wakeAtMs: null }
   }
-  if (queue.queued === 0) return { desired: queue.inProgress > heldByEvicted(snapshot.workers) ? 1 : 0, wakeAtMs: null }
+  if (queue.queued === 0) return { desired: queue.inProgress > heldByLeaving(snapshot.workers) ? 1 : 0, wakeAtMs: null }
   const { averageExecutionMs } = snapshot.counters
   const exits = snapshot.exits.filter(({ version }) => version === endpoint.version)
   const { workers, startAware = false } = snapshot
@@ -174,11 +174,13 @@ function neededWorkers(snapshot: EndpointSnapshot, nowMs: number): ScaleDecision
   return workersForDelay(delayed, endpoint.scaler.queueDelayS * 1000, nowMs)
 }
 
-/** Jobs that workers finish before they make room for another endpoint: they need no further worker. */
-function heldByEvicted(workers: readonly WorkerLoad[]): number {
-  const evicted = workers.filter(({ state, stopReason }) => state === 'DRAINING' && stopReason === 'evicted')
-  return evicted.reduce((sum, { held }) => sum + held, 0)
+/** Jobs that workers finish before they give up their place to others on the machine: they need no further worker. */
+function heldByLeaving(workers: readonly WorkerLoad[]): number {
+  const leaving = workers.filter(({ state, stopReason }) => state === 'DRAINING' && GIVES_UP_PLACE.has(stopReason))
+  return leaving.reduce((sum, { held }) => sum + held, 0)
 }
+
+const GIVES_UP_PLACE: ReadonlySet<StopReason | null> = new Set(['evicted', 'over_share'])
 
 /**
  * Load of the workers that stay: draining workers finish theirs, and a concurrency below the target needs more

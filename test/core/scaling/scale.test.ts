@@ -39,6 +39,12 @@ const decisions: [what: string, fields: Fields, desired: number, wakeInMs: numbe
     null,
   ],
   [
+    'a job whose worker has grown beyond its share and ends after it',
+    { queue: { inProgress: 1 }, workers: [{ state: 'DRAINING', stopReason: 'over_share', held: 1 }] },
+    0,
+    null,
+  ],
+  [
     'such a job, and one of a worker of an older release',
     {
       queue: { inProgress: 2 },
