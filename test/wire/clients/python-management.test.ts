@@ -4,16 +4,19 @@ import { execFile } from 'node:child_process'
 import { before, describe, test } from 'node:test'
 import { patient } from '../../support/patience.ts'
 import { temporaryFolder } from '../support/cleanup.ts'
-import { graphql } from '../support/client.ts'
+import { ask, graphql, makeEndpoint, submit, whenStatus } from '../support/client.ts'
 import { python, sdk2, sdk2Skip, skip } from '../support/python.ts'
 import { fixture, root, type Server, startServer } from '../support/server.ts'
+import { until } from '../support/until.ts'
 
+/** The sentence for a key that may only read. */
+const NO_RIGHT = 'this API key has no write right for management'
 const folder = `${root}/examples/hello-node`
 const image = `dir:${folder}`
 
 /** Runs one part of the script and gives what it printed. */
 // biome-ignore lint/suspicious/noExplicitAny: it is compared with what the test expects
-function run(server: Server, program: string, words: readonly string[]): Promise<any> {
+function run(server: Server, program: string, words: readonly string[], key = server.apiKey): Promise<any> {
   const env = {
     PATH: process.env.PATH ?? '',
     HOME: temporaryFolder(),
@@ -26,7 +29,7 @@ function run(server: Server, program: string, words: readonly string[]): Promise
       if (error === null) resolve(JSON.parse(stdout))
       else reject(new Error(`the script failed: ${stderr}`))
     })
-    child.stdin?.end(`${server.apiKey}\n`)
+    child.stdin?.end(`${key}\n`)
   })
 }
 
@@ -57,6 +60,30 @@ test("the management functions of RunPod's SDK 2.0 do the same over REST", { ski
     assert.match(refused[call].text, text)
   }
   assert.deepEqual([refused.pods, refused.one], [[], null])
+})
+
+test('SDK 2.0 says why GraphQL refuses a change, and goes on while the server stops', { skip: sdk2Skip }, async () => {
+  const server = await startServer()
+  const client = (key: string) => run(server, sdk2, ['over_graphql'], key)
+  const reader = { name: 'k', scope: { type: 'read-only' } }
+  const { read, change } = await client((await ask(server, '/v2/account/keys', { body: reader })).json.key)
+  assert.deepEqual([read.result.pubKey, change.error, change.text], ['', 'QueryError', NO_RIGHT])
+  const limit = (objects: number | null) =>
+    ask(server, '/v2/account/accounts/own', { method: 'PATCH', body: { limits: { objects } } })
+  await limit(0)
+  const full = (await client(server.apiKey)).change
+  assert.equal(full.error, 'QueryError')
+  assert.match(full.text, /the account's limit objects of 0 apps is reached/)
+  await limit(null)
+
+  const endpoint = await makeEndpoint(server, { folder, settings: { workersMax: 1 } })
+  await whenStatus(server, endpoint, await submit(server, endpoint, { sleepMs: 600_000 }), ['IN_PROGRESS'])
+  server.signal('SIGTERM')
+  await until('it to be stopping', async () => (await ask(server, '/readyz')).status === 503)
+  const stopping = await client(server.apiKey)
+  assert.deepEqual([stopping.read.result.pubKey, stopping.change.result.name], ['', 'shop'])
+  server.signal('SIGTERM')
+  await server.ended
 })
 
 describe('the management functions of the official Python client', { skip }, () => {
