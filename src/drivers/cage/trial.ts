@@ -106,7 +106,9 @@ function tryWordsAside(trial: Trial): Promise<string | null> {
 }
 
 function problemOf(code: string | number | null | undefined, stderr: string): string {
-  return code === MISSING ? MISSING : firstLine(stderr) || String(code ?? 'it failed')
+  if (code === MISSING) return MISSING
+  // A number is the exit code of a cage that said nothing.
+  return firstLine(stderr) || (typeof code === 'string' ? code : 'it failed')
 }
 
 /**

@@ -116,7 +116,8 @@ describe('a PostgreSQL in trouble', { skip: noPostgresPrograms, concurrency: 2 }
       if (other === null) break
       others.push(other)
     }
-    assert.ok(others.length > 0)
+    // The server may have all of them already.
+    assert.ok(others.length < 20, 'the database gives no further connection')
     // More at once than it would like to have connections, and few enough that none waits for
     // seconds on a busy machine.
     const client = async () => {
