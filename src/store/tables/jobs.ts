@@ -209,7 +209,8 @@ const fromShown = (table: string) =>
 
 /**
  * $1 worker, $2 now, $3 the job that it ran last, as its call shows. Begins the next job of a worker that runs none.
- * One that it has to stop still waits inside it, and runs before those behind. Of a worker that was paused after it
+ * One before the shown job is over, although its result was lost. One that it has to stop still waits inside it, and
+ * runs before those behind. Of a worker that was paused after it
  * had sent the result of the last job, the next one is paused from its begin.
  */
 export const beginNext = `
@@ -218,7 +219,8 @@ export const beginNext = `
   WHERE ${RUNNING} AND unbegun = 1
     AND id = (SELECT id FROM jobs WHERE worker_id = $1 AND ${RUNNING} AND unbegun = 1 AND ${fromShown('jobs')}
       ORDER BY low_priority, position, id LIMIT 1)
-    AND NOT EXISTS (SELECT 1 FROM jobs AS other WHERE other.worker_id = $1 AND other.${RUNNING} AND other.unbegun IS NULL)
+    AND NOT EXISTS (SELECT 1 FROM jobs AS other
+      WHERE other.worker_id = $1 AND other.${RUNNING} AND other.unbegun IS NULL AND ${fromShown('other')})
     AND NOT EXISTS (SELECT 1 FROM stops JOIN jobs AS stopped ON stopped.id = stops.job_id
       WHERE stops.worker_id = $1 AND ${fromShown('stopped')} AND ${place('stopped')} < ${place('jobs')})
   RETURNING ${JOB_COLUMNS}, $2 - COALESCE(waiting_since_ms, queued_at_ms) AS waited_ms`

@@ -254,6 +254,19 @@ test('the next job begins with a result that the relay did not pass on', async t
   assert.deepEqual(await started(rig, endpoint, [second!]), [rig.clock.now()])
 })
 
+test('a job begins behind one whose result was lost, as the result or a chunk of a later one shows', async t => {
+  const { rig, endpoint, worker } = await shortJobs(t)
+  await submit(rig, endpoint, 4)
+  const [, second, third, fourth] = await take(worker)
+  await rig.clock.advance(100)
+  await worker.chunk(second!, { output: 1 })
+  const begunAtMs = rig.clock.now()
+  await rig.clock.advance(100)
+  await worker.done(third!)
+  const doneAtMs = rig.clock.now()
+  assert.deepEqual(await started(rig, endpoint, [second!, fourth!]), [begunAtMs, doneAtMs])
+})
+
 test('a job begins with its first chunk or progress where no result showed it', async t => {
   const { rig, endpoint, worker } = await shortJobs(t)
   await submit(rig, endpoint, 3)
