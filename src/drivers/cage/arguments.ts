@@ -19,6 +19,8 @@ export interface CageSpec {
   readonly masks: readonly Mask[]
   /** Folders and files of the server that lie in a readable folder, and are empty here. */
   readonly hidden: readonly { readonly path: string; readonly isFolder: boolean }[]
+  /** Parts of hidden folders that it may read all the same: its image, and files that the server made for it. */
+  readonly shown: readonly string[]
   /** Folders that it may change; they win over {@link readable} ones that hold them. */
   readonly writable: readonly string[]
   /** Its own folder for short-lived files, which is /tmp as well. */
@@ -63,7 +65,7 @@ const GLOBAL_PROC = ['sys', 'irq', 'bus', 'fs', 'driver']
  * comes later lies on top of what came before.
  */
 export function cageOptions(spec: CageSpec): string[] {
-  const { readable, shared, layer, hidden, writable, tmp, volume, links, devices, folder, env, resolver } = spec
+  const { readable, shared, layer, hidden, shown, writable, tmp, volume, links, devices, folder, env, resolver } = spec
   const { models, modelFolder, masks, mounts } = spec
   return [
     ...CAGE_BASE,
@@ -77,6 +79,7 @@ export function cageOptions(spec: CageSpec): string[] {
     ...(layer === null ? [] : layerOptions(layer)),
     ...(resolver === null ? [] : ['--ro-bind', resolver, '/etc/resolv.conf']),
     ...hidden.flatMap(({ path, isFolder }) => (isFolder ? ['--tmpfs', path] : ['--ro-bind', '/dev/null', path])),
+    ...shown.flatMap(path => (path === layer?.image ? layerOptions(layer) : ['--ro-bind-try', path, path])),
     ...devices.flatMap(path => ['--dev-bind-try', path, path]),
     ...[...writable, tmp].flatMap(path => ['--bind', path, path]),
     ...(volume === null ? [] : ['--bind', volume, volume, '--bind', volume, '/runpod-volume']),

@@ -205,6 +205,8 @@ export class Cage {
     const readable = outermost(paths.filter(path => path !== ''))
     const shared = this.#options.writable
     const inside = (path: string) => [...readable, ...shared].some(folder => contains(folder, path))
+    const hidden = this.#options.hidden.filter(({ path }) => inside(path))
+    const isHidden = (path: string) => hidden.some(one => one.isFolder && one.path !== path && contains(one.path, path))
     // The folder above the layer would be the image itself.
     const workingFolders = layer !== null && working === image ? [] : [working]
     return {
@@ -218,7 +220,8 @@ export class Cage {
       readable,
       shared,
       layer,
-      hidden: this.#options.hidden.filter(({ path }) => inside(path)),
+      hidden,
+      shown: outermost([...launch.readable, ...cache.readable, image].filter(isHidden)),
       writable: [...new Set([home, cache.path, ...workingFolders])],
       volume: spec.volume?.path ?? null,
       mounts: cageMounts(spec, [

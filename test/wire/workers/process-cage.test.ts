@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { spawnSync } from 'node:child_process'
 import { chmodSync, chownSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
@@ -35,6 +35,12 @@ console.log('begun ' + process.env.SECRET)
 if (process.argv[2] === 'crash') process.kill(process.pid, 'SIGSEGV')
 if (process.argv[2] === 'code') process.exit(3)
 setInterval(() => { if (process.argv[2] === 'tick') console.log('tick') }, process.argv[2] === 'tick' ? 10 : 1000)
+`
+
+/** Names all that lies where its image lies. */
+const BESIDE = `
+import { readdirSync } from 'node:fs'
+console.log('beside it: ' + readdirSync(process.argv[2]).join())
 `
 
 /** Wants a fixed port, as the server that worker-vllm starts. */
@@ -79,6 +85,7 @@ describe('the options of a cage', () => {
     layer: null,
     shared: [],
     hidden: [{ path: '/data', isFolder: true }],
+    shown: ['/data/builds/b'],
     masks: [],
     mounts: [{ path: '/data/volumes/v', at: '/models' }],
     devices: ['/dev/nvidia0'],
@@ -90,7 +97,8 @@ describe('the options of a cage', () => {
   const text = cageOptions(spec).join(' ')
 
   test('what is hidden lies above what is readable and below what is the own', () => {
-    const places = ['--ro-bind-try /srv/image', '--tmpfs /data', '--bind /data/w/home'].map(part => text.indexOf(part))
+    const parts = ['--ro-bind-try /srv/image', '--tmpfs /data', '--ro-bind-try /data/builds/b', '--bind /data/w/home']
+    const places = parts.map(part => text.indexOf(part))
     assert.ok(places.every(place => place > 0))
     assert.deepEqual(
       places,
@@ -168,15 +176,15 @@ for (const [name, isOwn, lack] of [
   describe(`a worker in a cage, with ${name}`, { skip: skip || lack, timeout: patient(60_000) }, () => {
     let machine: Machine
     let driver: ProcessDriver
-    const cages = (diskGb = 0, limits = findLimits()): Cage => {
+    const cages = (diskGb = 0, limits = findLimits(), hiddenFolders = ['workers'], readable: string[] = []): Cage => {
       assert.ok('bwrap' in trial)
       const { bwrap, filter } = trial
-      const hidden = [{ path: join(machine.folder, 'workers'), isFolder: true }]
+      const hidden = hiddenFolders.map(name => ({ path: join(machine.folder, name), isFolder: true }))
       const socket = join(machine.folder, 'workers.sock')
       const functionSocket = join(machine.folder, 'functions.sock')
       const own = { bwrap, nodePath: process.execPath, clock: systemClock, socket, functionSocket, open: true }
       const given = {
-        readable: [],
+        readable,
         writable: [],
         diskGb,
         filter,
@@ -240,6 +248,17 @@ for (const [name, isOwn, lack] of [
       assert.equal((await exitOf(driver, spec)).code, 7)
       assert.match(output(spec), /asked/)
       await driver.release(spec.workerId)
+    })
+
+    test('it reads its image also in a hidden part of a folder that it may read, and nothing beside it', async () => {
+      writeFileSync(join(machine.root, 'secret'), 'not for workers')
+      writeFileSync(join(machine.root, 'app', 'beside.mjs'), BESIDE)
+      const hidden = relative(machine.folder, machine.root)
+      const next = machine.driver({ cage: cages(0, findLimits(), [hidden], [machine.folder]) })
+      const spec = machine.spec('', { args: `'${process.execPath}' beside.mjs ${machine.root}` })
+      await next.start(spec)
+      assert.equal((await exitOf(next, spec)).code, 0)
+      assert.match(output(spec), /beside it: app$/m)
     })
 
     test('its exit is reported as it was', async () => {
