@@ -8,13 +8,15 @@ interface Row {
   readonly state: WorkerState
   readonly placement: string | null
   readonly pausedMs: number
+  /** Reason why it cannot go on; null while it has none. */
+  readonly waitsFor: string | null
 }
 
 interface Paused {
   readonly id: JobId
 }
 
-const PAUSED = `SELECT id, state, placement, paused_at_ms AS pausedMs FROM workers
+const PAUSED = `SELECT id, state, placement, paused_at_ms AS pausedMs, wake_waits_for AS waitsFor FROM workers
   WHERE paused_at_ms IS NOT NULL AND state <> 'EXITED' ORDER BY id`
 const AWAKE = `SELECT placement FROM workers WHERE state <> 'EXITED' AND asleep_at_ms IS NULL`
 /** Jobs whose clocks stand still although their worker runs, and those whose clocks run although it is paused. */
@@ -68,13 +70,16 @@ export class PauseChecker {
     for (const { id } of this.#database.query<Paused>(STOPPED))
       wrong.set(`the clock of job ${id} does not agree with the pause of its worker`, BETWEEN_MS)
     const taken = new Set(this.#database.query<{ placement: string | null }>(AWAKE).flatMap(cardsOf))
-    for (const { id, state, placement, pausedMs } of this.#database.query<Row>(PAUSED)) {
+    for (const { id, state, placement, pausedMs, waitsFor } of this.#database.query<Row>(PAUSED)) {
       if (!isPaused({ state, pause: { sinceMs: pausedMs, for: '' as never } })) continue
       if (state === 'READY') wrong.set(`worker ${id} is about to go on after a pause`, BETWEEN_MS)
       const cards = cardsOf({ placement })
       const isFree = cards.length > 0 && cards.every(card => !taken.has(card) && !this.#view.isUsed(card))
       const isOverdue = this.#view.nowMs() - pausedMs > MAX_PAUSE_MS
-      if (isFree && isOverdue) wrong.set(`worker ${id} is paused for too long, and its card is free`, GOES_ON_MS)
+      // At its limit an account keeps the room of the one that was paused first, whose card is not free.
+      const isAtLimit = waitsFor?.startsWith('the limit of ') === true
+      if (isFree && isOverdue && !isAtLimit)
+        wrong.set(`worker ${id} is paused for too long, and its card is free`, GOES_ON_MS)
     }
     this.#lasting.note(nowMs, wrong)
   }
