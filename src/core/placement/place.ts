@@ -25,6 +25,7 @@
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
  */
+import { gpuKey } from '../hardware/inventory.ts'
 import type { EndpointId, OwnerId } from '../ids.ts'
 import { isHopeless } from '../workers/placement.ts'
 import { END_REASONS } from './leaving.ts'
@@ -262,7 +263,7 @@ function wishes({ wanted, wakes }: Standing): number {
 
 /** The cards of a worker, as a key; empty for one without. */
 function cardsOf({ placement }: WantedWake): string {
-  return placement.gpus.map(({ uuid, index }) => uuid ?? index).join()
+  return placement.gpus.map(gpuKey).join()
 }
 
 function woken({ id }: Tenant, { workerId }: WantedWake): Woken {
