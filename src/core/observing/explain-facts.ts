@@ -23,6 +23,9 @@ export function currentWorkers({ workers, endpoint, rollout }: EndpointSnapshot)
 /** Download progress of a worker's image in percent; null if unknown. */
 export type PullPercent = (id: WorkerId) => number | null
 
+/** The progress of downloads where none is known. */
+export const noPercent: PullPercent = () => null
+
 /** Limit of facts that are listed one by one. */
 const MAX_FACTS = 5
 

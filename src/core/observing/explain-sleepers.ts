@@ -1,7 +1,7 @@
 import { desiredWorkers, type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
 import { isFrozen } from '../workers/worker.ts'
 import { suspensionOf } from '../workers/worker-suspension.ts'
-import { counted, currentWorkers, type PullPercent, workerFacts } from './explain-facts.ts'
+import { counted, currentWorkers, noPercent, type PullPercent, workerFacts } from './explain-facts.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
 import { type Explanation, plain } from './explanation.ts'
 import { type ActionFacts, placeActions } from './fix-actions.ts'
@@ -56,5 +56,3 @@ export function thawing(
     facts: workerFacts(snapshot, nowMs, pullPercent),
   }
 }
-
-const noPercent: PullPercent = () => null

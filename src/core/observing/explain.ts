@@ -14,6 +14,7 @@ import {
   counted,
   currentWorkers,
   executionText,
+  noPercent,
   overdueDelay,
   type PullPercent,
   phaseText,
@@ -487,5 +488,3 @@ function notKeptReady(snapshot: EndpointSnapshot, context: ExplainContext): Expl
 function isAre(count: number): string {
   return count === 1 ? 'is' : 'are'
 }
-
-const noPercent: PullPercent = () => null
