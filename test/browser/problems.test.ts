@@ -47,6 +47,7 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
 
   test('the header of a load-balancing endpoint counts the requests that its metrics count', async () => {
     const { id, base } = await balancedEndpoint(server, { ...inNode, workers: { min: 1 } })
+    balanced = id
     const authorization = { authorization: `Bearer ${server.apiKey}` }
     const failing = ['/seen?status=500', '/seen?status=503']
     for (const path of ['/', '/seen', '/seen?n=2', ...failing]) await fetch(base + path, { headers: authorization })
@@ -63,7 +64,6 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     const health = page.getByText(`${server.url}/v2/${id}/health`)
     await health.first().waitFor()
     visitor.assertClean()
-    balanced = id
   })
 
   test('the metrics show crashes of workers, and a chart without numbers says why', async () => {

@@ -15,7 +15,9 @@ const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|40
 
 /** Chromium gives requests up when a network of the machine comes or goes, as those of containers in other tests. */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
-/** Limit of loads of a page of which files are lost for that reason. */
+/** Chromium gives up what a page still loads when the browser goes to another page. It can report that after the other one began. */
+const LEFT_PAGE = 'net::ERR_ABORTED'
+/** Limit of loads of a page of which files are lost since the network changed. */
 const NETWORK_TRIES = 5
 
 /** Kinds of files without which a page shows nothing, as Chromium names them. */
@@ -54,6 +56,7 @@ export class Visitor {
     })
     page.on('requestfailed', request => {
       const { errorText = '' } = request.failure() ?? {}
+      if (errorText === LEFT_PAGE) return
       if (PAGE_FILES.has(request.resourceType())) this.#lost.push(`${request.url()}: ${errorText}`)
     })
     page.on('response', response => {
