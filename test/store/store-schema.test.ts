@@ -253,6 +253,7 @@ test('no statement reads through all jobs, and the head of a line is found witho
     const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
     const steps = plan.map(({ detail }) => String(detail)).join('\n')
     assert.doesNotMatch(steps, new RegExp(`SCAN (?:own|${GROWING.join('|')})\\b`), name)
+    assert.doesNotMatch(steps, /expires_at_ms>/, `${name} reads all that have not expired`)
     if (inOrder.has(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)
   }
 })

@@ -106,11 +106,11 @@ export const takeBackJobs = `
   WHERE worker_id = $1 AND ${guard('release')} AND unbegun = 1 AND ${ENDPOINT_EXISTS}
   RETURNING ${MOVED_COLUMNS}`
 
-/** $1 now, $2 limit. */
+/** $1 now, $2 limit. A job that has not begun is never paused: the index by deadlines has no paused ones. */
 export const takeBackOverdue = `
   UPDATE jobs SET ${TAKEN_BACK}
   WHERE id IN (
-    SELECT id FROM jobs WHERE ${guard('release')} AND unbegun = 1 AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
+    SELECT id FROM jobs WHERE ${guard('release')} AND unbegun = 1 AND paused_at_ms IS NULL AND deadline_ms <= $1 AND expires_at_ms > $1 AND ${ENDPOINT_EXISTS}
     ORDER BY deadline_ms, id LIMIT $2 {{skip_locked}})
   RETURNING ${MOVED_COLUMNS}`
 
