@@ -4,7 +4,8 @@
  */
 import { type AddressInfo, createServer, type Server } from 'node:net'
 
-const BODY = JSON.stringify({ ok: true, text: 'hello '.repeat(8) })
+/** The body of each response. */
+export const BODY = JSON.stringify({ ok: true, text: 'hello '.repeat(8) })
 const RESPONSE = `HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nServer: bench\r\nDate: Sun, 22 Nov 2026 04:00:00 GMT\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`
 const SWITCH = 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'
 

@@ -1,9 +1,12 @@
 /**
  * Cost that the gateway adds to a request of a load-balancing endpoint, beside one worker of
- * nginx with the same backend.
+ * nginx with the same backend, and beside the HTTP server of Node, which asks no backend.
  */
 import { mkdirSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { BODY } from '../harness/backend.ts'
 import { connectionCases, loadSuite } from '../harness/load-suite.ts'
 import { ask, type RunyardServer, requestTo, startRunyard } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
@@ -16,6 +19,7 @@ const BACKEND = join(import.meta.dirname, '../harness/backend.ts')
 export const gateway = loadSuite({
   name: 'gateway',
   title: 'A request through the gateway: GET, key check, access log, one worker behind it',
+  notes: 'The HTTP server of Node sends a constant response and has nothing behind it: no gateway on it takes less.',
   loads: connectionCases(1, 32, 256),
   quick: ['32 connections'],
   baseline: 'nginx, one worker',
@@ -32,6 +36,7 @@ export const gateway = loadSuite({
         request: requestText(nginx.port, GATEWAY_PATH, {}, null),
         pids: [nginx.pid],
       },
+      { name: 'HTTP server of Node, no backend', ...(await nodeSide(bench)) },
       { name: 'Runyard', ...(await gatewaySide(bench)) },
     ]
     return sides.filter(({ name }) => wants(name))
@@ -74,4 +79,19 @@ export async function balancedServer(
 async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
   const { server, path } = await balancedServer(bench)
   return { port: server.port, request: requestTo(server, path, null), pids: [server.pid], isAlone: true }
+}
+
+async function nodeSide(bench: Bench): Promise<Omit<Side, 'name'>> {
+  const { line, pid } = await bench.start(process.execPath, [import.meta.filename])
+  const port = Number(line)
+  return { port, request: requestText(port, GATEWAY_PATH, {}, null), pids: [pid] }
+}
+
+/** Runs the HTTP server of Node with the options of a server of Runyard if this file is the program. */
+if (import.meta.main) {
+  const head = { 'content-type': 'application/json', 'content-length': BODY.length }
+  const server = createServer({ noDelay: true, optimizeEmptyRequests: true }, (_, response) => {
+    response.writeHead(200, head).end(BODY)
+  })
+  server.listen(0, '127.0.0.1', 4_096, () => console.log((server.address() as AddressInfo).port))
 }

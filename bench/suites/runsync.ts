@@ -1,10 +1,10 @@
-/** Duration of a job on a warm worker, beside a plain HTTP call to the same handler. */
+/** Duration of a job on a warm worker, beside a plain HTTP call to the same handler and a job of BullMQ. */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { ECHO_HANDLER } from '../harness/job-sides.ts'
+import { ECHO_HANDLER, jobSides } from '../harness/job-sides.ts'
 import { loadSuite } from '../harness/load-suite.ts'
 import { createFolderEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
 import { type Bench, requestText, type Side } from '../harness/sides.ts'
@@ -27,7 +27,8 @@ runpod.serverless.start({"handler": handler, "concurrency_modifier": lambda _: 5
 export const runsync = loadSuite({
   name: 'runsync',
   title: 'A job with a warm worker: POST /runsync at a given rate',
-  notes: 'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage.',
+  notes:
+    'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage. The worker of BullMQ speaks to its database; no process between them outlives a restart of the server.',
   loads: [
     { name: '1 a second', connections: 1, perSecond: 1, ms: 10_000 },
     { name: '100 a second', connections: 64, perSecond: 100 },
@@ -43,7 +44,7 @@ export const runsync = loadSuite({
       sides.push({ name: 'Runyard, TypeScript', ...(await jobSide(bench, workerFolder(bench, ECHO_HANDLER), '')) })
     if (wants('Runyard, Python') && python !== undefined)
       sides.push({ name: 'Runyard, Python', ...(await jobSide(bench, pythonFolder(bench), `${python} -u handler.py`)) })
-    return sides
+    return [...sides, ...(await jobSides(bench, wants, { call: 'runsync', sides: ['BullMQ on Redis'] }))]
   },
 })
 
