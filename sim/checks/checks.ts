@@ -169,6 +169,7 @@ export class Checks {
     this.shares = gpus === null || !world.shares ? null : new ShareChecker(report, database, { gpus, cards })
     this.#pauses = new PauseChecker(report, database, {
       nowMs: () => clock.now(),
+      maxGpus: limits.gpus ?? Number.POSITIVE_INFINITY,
       isUsed: card => (simMachine.gpus?.foreign.get(card) ?? 0) > 0,
     })
     this.#suspends = simMachine.gpus === null ? null : new SuspendChecker(report, database, simMachine.gpus)

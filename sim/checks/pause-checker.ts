@@ -1,4 +1,5 @@
 import type { JobId, WorkerId } from '../../src/core/ids.ts'
+import { fractionOfGpus, type Placement } from '../../src/core/workers/placement.ts'
 import { isPaused, type WorkerState } from '../../src/core/workers/worker.ts'
 import type { Database } from '../store.ts'
 import { LastingProblems } from './lasting-problems.ts'
@@ -8,15 +9,17 @@ interface Row {
   readonly state: WorkerState
   readonly placement: string | null
   readonly pausedMs: number
-  /** Reason why it cannot go on; null while it has none. */
-  readonly waitsFor: string | null
+}
+
+interface Placed {
+  readonly placement: string | null
 }
 
 interface Paused {
   readonly id: JobId
 }
 
-const PAUSED = `SELECT id, state, placement, paused_at_ms AS pausedMs, wake_waits_for AS waitsFor FROM workers
+const PAUSED = `SELECT id, state, placement, paused_at_ms AS pausedMs FROM workers
   WHERE paused_at_ms IS NOT NULL AND state <> 'EXITED' ORDER BY id`
 const AWAKE = `SELECT placement FROM workers WHERE state <> 'EXITED' AND asleep_at_ms IS NULL`
 /** Jobs whose clocks stand still although their worker runs, and those whose clocks run although it is paused. */
@@ -36,13 +39,15 @@ const BETWEEN_MS = 60_000
 export interface PauseView {
   /** The time of the server. */
   readonly nowMs: () => number
+  /** GPUs that the only account may have at once. */
+  readonly maxGpus: number
   /** True if programs that are not workers use this card. */
   readonly isUsed: (card: string) => boolean
 }
 
 /**
  * Reports clocks of jobs that run in a pause or stand still without one, workers that stay between two states, and
- * those that are paused for too long although their card is free.
+ * those that are paused for too long although their card is free and their account is below its limit of GPUs.
  */
 export class PauseChecker {
   readonly #report
@@ -69,15 +74,16 @@ export class PauseChecker {
     const wrong = new Map<string, number>()
     for (const { id } of this.#database.query<Paused>(STOPPED))
       wrong.set(`the clock of job ${id} does not agree with the pause of its worker`, BETWEEN_MS)
-    const taken = new Set(this.#database.query<{ placement: string | null }>(AWAKE).flatMap(cardsOf))
-    for (const { id, state, placement, pausedMs, waitsFor } of this.#database.query<Row>(PAUSED)) {
+    const awake = this.#database.query<Placed>(AWAKE)
+    const taken = new Set(awake.flatMap(cardsOf))
+    const inUse = awake.reduce((sum, worker) => sum + gpusOf(worker), 0)
+    for (const { id, state, placement, pausedMs } of this.#database.query<Row>(PAUSED)) {
       if (!isPaused({ state, pause: { sinceMs: pausedMs, for: '' as never } })) continue
       if (state === 'READY') wrong.set(`worker ${id} is about to go on after a pause`, BETWEEN_MS)
       const cards = cardsOf({ placement })
       const isFree = cards.length > 0 && cards.every(card => !taken.has(card) && !this.#view.isUsed(card))
       const isOverdue = this.#view.nowMs() - pausedMs > MAX_PAUSE_MS
-      // At its limit an account keeps the room of the one that was paused first, whose card is not free.
-      const isAtLimit = waitsFor?.startsWith('the limit of ') === true
+      const isAtLimit = inUse + gpusOf({ placement }) > this.#view.maxGpus + 0.001
       if (isFree && isOverdue && !isAtLimit)
         wrong.set(`worker ${id} is paused for too long, and its card is free`, GOES_ON_MS)
     }
@@ -90,7 +96,11 @@ export class PauseChecker {
   }
 }
 
-function cardsOf({ placement }: { readonly placement: string | null }): string[] {
+function gpusOf({ placement }: Placed): number {
+  return placement === null ? 0 : fractionOfGpus(JSON.parse(placement) as Placement)
+}
+
+function cardsOf({ placement }: Placed): string[] {
   const { gpus = [] } = JSON.parse(placement ?? '{}') as { gpus?: readonly { uuid: string | null }[] }
   return gpus.flatMap(({ uuid }) => uuid ?? [])
 }

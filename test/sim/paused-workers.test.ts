@@ -33,7 +33,7 @@ test('the checker finds clocks that run in a pause, and workers that stay paused
     if (sql.includes('asleep_at_ms IS NULL')) return rows.awake
     return rows.paused
   }
-  const view = { nowMs: () => 200_000, isUsed: () => false }
+  const view = { nowMs: () => 200_000, isUsed: () => false, maxGpus: 2 }
   const checker = new PauseChecker(problem => problems.push(problem), { query } as never, view)
   const inspect = (given: Partial<typeof rows>) => {
     Object.assign(rows, { paused: [], awake: [], stopped: [] }, given)
@@ -43,6 +43,9 @@ test('the checker finds clocks that run in a pause, and workers that stay paused
   }
   assert.deepEqual(inspect({ paused: [paused], awake: [{ placement }] }), [], 'another worker has its card')
   assert.match(inspect({ paused: [paused] })[0] ?? '', /worker w1 is paused for too long, and its card is free/)
+  const elsewhere = { placement: JSON.stringify({ gpus: [{ uuid: 'GPU-1' }] }) }
+  assert.match(inspect({ paused: [paused], awake: [elsewhere] })[0] ?? '', /paused for too long/)
+  assert.deepEqual(inspect({ paused: [paused], awake: [elsewhere, elsewhere] }), [], 'its account is at its limit')
   assert.match(inspect({ stopped: [{ id: 'j1' }] })[0] ?? '', /the clock of job j1 does not agree/)
   assert.match(inspect({ paused: [{ ...paused, state: 'READY' }] })[0] ?? '', /about to go on/)
   rows.paused = [paused]

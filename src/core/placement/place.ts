@@ -20,7 +20,8 @@
  *
  * Where all that is not enough, a busy worker of lower priority that allows it is paused in the middle of its job
  * (ADR 112), for waiting work of the same account. It gets its room again as a sleeping worker does, and after the
- * longest pause before everybody.
+ * longest pause before everybody. While nobody can free its cards then, they are kept for it, and the GPUs that its
+ * account may have at once are not: others have them if they can go on.
  *
  * A worker whose platform places it (ADR 58) gets its turn, and counts for the limits of its account and of all
  * workers. Nothing else holds it back: neither this machine, nor workers that wait for a place on the platform.
@@ -195,7 +196,7 @@ class PlacementDecider {
     const way = this.#ways.soonWay(standing) ?? this.#ways.pauseWay(standing) ?? last()
     this.#unwoken.push({ ...woken(tenant, wake), reason: `${reason}${hopeText(way)}` })
     for (const victim of way?.victims ?? []) this.#evict(victim, tenant.id, way!.afterJob)
-    if (way !== null || isOverdue) this.#ledger.takeAgain(wake, 'kept')
+    if (way !== null || isOverdue) this.#ledger.takeAgain(wake, 'kept', way !== null)
     else this.#ledger.wake(overdueAtMs(wake, this.#ledger.input.pauseRules)!)
   }
 

@@ -71,7 +71,10 @@ export function quotaReached(
   return wanted > 0 && exceedsGpus(search, others, wanted) ? 'account_gpus' : null
 }
 
-/** True if the account would have more GPUs than its limit with this number of further ones. */
+/**
+ * True if the account would have more GPUs than its limit with this number of further ones: now, where reservations
+ * are nobody's yet, or once those that leave have given theirs to them.
+ */
 function exceedsGpus(
   { quota, tenant }: Pick<Search, 'tenant' | 'quota'>,
   others: readonly Occupant[],
@@ -79,9 +82,12 @@ function exceedsGpus(
 ): boolean {
   if (quota === undefined || quota.gpus === null) return false
   const awake = others.filter(({ owner, sleep }) => owner === tenant.owner && sleep !== 'asleep')
-  const gpus = awake.reduce((sum, { placement }) => sum + fractionOfGpus(placement), 0)
+  const gpusOf = (workers: readonly Occupant[]) =>
+    workers.reduce((sum, { placement }) => sum + fractionOfGpus(placement), 0)
+  const now = gpusOf(awake.filter(({ phase }) => phase !== 'kept'))
+  const later = gpusOf(awake.filter(one => one.phase !== 'leaving' && one.sleep !== 'falling' && one.hasWay !== false))
   // Hundredths of shares are no exact sums.
-  return gpus + wanted > quota.gpus + 0.001
+  return Math.max(now, later) + wanted > quota.gpus + 0.001
 }
 
 /** Number of GPUs that the worker needs; for a share its part of the largest suitable GPU. */

@@ -104,6 +104,8 @@ export interface Occupant {
    * `kept` is the reservation of a waiting endpoint, not a worker.
    */
   readonly phase: 'starting' | 'idle' | 'busy' | 'once' | 'paused' | 'frozen' | 'leaving' | 'kept'
+  /** False for a reservation that nobody can make free: it has its cards, and no GPU of the limit of its account. */
+  readonly hasWay?: boolean
   /** Time at which it became ready; null before that. */
   readonly readyAtMs: number | null
   /** Start of its start, or of its resume; null for one that has started. */

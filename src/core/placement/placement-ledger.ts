@@ -103,10 +103,10 @@ export class PlacementLedger {
     })
   }
 
-  /** Gives a sleeping worker its GPUs again, or keeps them for it. */
-  takeAgain({ workerId }: WantedWake, phase: 'starting' | 'kept'): void {
+  /** Gives a sleeping worker its GPUs again, or keeps them for it. @param hasWay see {@link Occupant.hasWay} */
+  takeAgain({ workerId }: WantedWake, phase: 'starting' | 'kept', hasWay = true): void {
     const startingSinceMs = phase === 'starting' ? this.input.nowMs : null
-    const runs = { phase, startingSinceMs, frozen: null, sleep: null, pause: null }
+    const runs = { phase, startingSinceMs, frozen: null, sleep: null, pause: null, hasWay }
     this.occupants = this.occupants.map(worker => (worker.workerId === workerId ? { ...worker, ...runs } : worker))
   }
 

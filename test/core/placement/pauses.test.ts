@@ -249,6 +249,57 @@ describe('a paused worker', () => {
     assert.match(decision.unwoken.join(), /^low1: its GPU 0 is in use by endpoint chat$/)
   })
 
+  describe('at the GPU limit of its account', () => {
+    const { maxPauseMs } = PAUSE_RULES
+    const two = aMachine([aGpu(0), aGpu(1)])
+    const quotas = (gpus: number) => new Map([['owner' as OwnerId, { workers: null, gpus }]])
+    const second = (forMs: number) => paused(forMs, { workerId: 'low2' as WorkerId, placement: given(1) })
+    const [wake] = goesOn(maxPauseMs).wakes
+    const other = { ...wake!, workerId: 'low2' as WorkerId, placement: given(1) }
+    const both = goesOn(maxPauseMs, given(0), { wakes: [wake!, other] })
+
+    test('goes on on its free card, while the one before it waits for a card that nobody can free', () => {
+      const starts = anOccupant('x1', 'foreign', { owner: OTHER, placement: given(0), phase: 'starting' })
+      const occupants = [paused(maxPauseMs), second(maxPauseMs), starts]
+      const decision = decide({ parts: two, occupants, tenants: [both], quotas: quotas(1) })
+      assert.deepEqual(decision.woken, ['low2'])
+      assert.match(decision.unwoken.join(), /^low1: its GPU 0 is in use by other accounts$/)
+    })
+
+    test('goes on beside the worker whose card the one before it gets after a job', () => {
+      const chat = anOccupant('c1', 'chat', { placement: given(0), priority: 'high' })
+      const occupants = [paused(maxPauseMs), second(maxPauseMs), chat]
+      const tenants = [both, urgent({ wanted: 0 })]
+      const decision = decide({ parts: two, occupants, tenants, quotas: quotas(2) })
+      assert.deepEqual([decision.woken, decision.evicted], [['low2'], ['c1 for batch after its job']])
+      const later = decide({
+        parts: two,
+        occupants: [paused(maxPauseMs), second(maxPauseMs), { ...chat, phase: 'leaving' }],
+        tenants,
+        quotas: quotas(2),
+      })
+      assert.deepEqual(later.woken, ['low2'])
+    })
+
+    test('does not take the GPUs of the limit that one before it gets when others have ended', () => {
+      const three = aMachine([aGpu(0), aGpu(1), aGpu(2)])
+      const pair = { ...given(0), gpus: [...given(0).gpus, ...given(1).gpus] }
+      const leaves = anOccupant('c1', 'chat', { placement: given(0), phase: 'leaving' })
+      const occupants = [paused(maxPauseMs, { placement: pair }), leaves]
+      const tenants = [goesOn(maxPauseMs, pair), urgent()]
+      const decision = decide({ parts: three, occupants, tenants, quotas: quotas(2) })
+      assert.deepEqual([decision.woken, decision.placed], [[], []])
+      assert.match(decision.unwoken.join(), /it gets the room of a worker that is ending$/)
+      assert.match(decision.refused.join(), /the limit of 2 GPUs that its account may have at once is reached/)
+    })
+
+    test('gets the room of a worker of its account after its job, once its card is free', () => {
+      const occupants = [paused(maxPauseMs), low({ workerId: 'low2' as WorkerId, placement: given(1) })]
+      const decision = decide({ parts: two, occupants, tenants: [goesOn(maxPauseMs)], quotas: quotas(1) })
+      assert.deepEqual([decision.woken, decision.evicted], [[], ['low2 for batch after its job']])
+    })
+  })
+
   test('gets the room of a frozen worker of its own endpoint, and of an idle one that has stayed its time', () => {
     const frozen = anOccupant('f1', 'batch', {
       placement: given(0),
