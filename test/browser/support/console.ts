@@ -15,7 +15,7 @@ const SHOWN_TO_PEOPLE = /^Failed to load resource: .*status of (?:400|401|403|40
 
 /** Chromium gives requests up when a network of the machine comes or goes, as those of containers in other tests. */
 const NETWORK_CHANGED = 'net::ERR_NETWORK_CHANGED'
-/** Chromium gives up what a page still loads when the browser goes to another page. It can report that after the other one began. */
+/** Chromium gives up what a page still loads when the browser leaves it, and may report that later. */
 const LEFT_PAGE = 'net::ERR_ABORTED'
 /** Limit of loads of a page of which files are lost since the network changed. */
 const NETWORK_TRIES = 5
