@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { ensureFolder } from '../disk/durable-file.ts'
+import { createDurably, ensureFolder } from '../disk/durable-file.ts'
 
 /** Identity of a running server, for those who find its data directory. */
 export interface ServerInfo {
@@ -36,6 +36,8 @@ export interface HeldDataDir {
 }
 
 const BUSY = 5
+/** A file that Git reads in each folder. */
+const HIDING = '.gitignore'
 /** A database without a reference is closed by the garbage collector, and the lock would end with it. */
 const openLocks = new Set<DatabaseSync>()
 
@@ -53,6 +55,7 @@ const ENTERING_MS = 1_000
  */
 export function lockDataDir(folder: string, shares = false): DataDirLock | HeldDataDir {
   ensureFolder(folder)
+  hideFromArchives(folder)
   const infoFile = join(folder, 'server.json')
   const file = join(folder, 'lock.sqlite')
   const alone = takeLock(file, 'BEGIN EXCLUSIVE', 0)
@@ -88,6 +91,18 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
         if (lock !== null) openLocks.delete(lock)
       }
     },
+  }
+}
+
+/**
+ * Keeps the keys of a data directory out of what is made of the folder around it: commits, and archives of apps, which
+ * RunPod's SDK packs by the rules of Git. A file that exists stays as it is.
+ */
+function hideFromArchives(folder: string): void {
+  try {
+    createDurably(join(folder, HIDING), '*\n')
+  } catch {
+    // A folder without room or without the right to write: those who write what the server needs say so.
   }
 }
 

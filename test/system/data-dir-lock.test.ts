@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
+import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -42,6 +42,18 @@ test('a directory that was given back can be taken again, and says nothing of it
   const second = mine(lockDataDir(folder))
   assert.deepEqual(lockDataDir(folder), { held: true, by: null })
   second.release()
+})
+
+test('Git and archives of apps leave out a data directory; a file that says so is not replaced', context => {
+  const folder = makeFolder(context)
+  mine(lockDataDir(folder)).release()
+  execFileSync('git', ['init', '--quiet', join(folder, '..')])
+  writeFileSync(join(folder, 'api-key'), 'rpa_secret')
+  const seen = () => execFileSync('git', ['-C', join(folder, '..'), 'status', '--porcelain'], { encoding: 'utf8' })
+  assert.equal(seen(), '')
+  writeFileSync(join(folder, '.gitignore'), '!*\n')
+  mine(lockDataDir(folder)).release()
+  assert.equal(seen(), '?? data/\n')
 })
 
 test('a file without useful content counts as missing', context => {

@@ -205,7 +205,7 @@ test('workers that share the ports of the machine are warned of once, by the sta
 
 /** The names and the contents of a data directory. What readers of its database leave beside it is no content. */
 function contentOf(dataDir: string): Record<string, string> {
-  const names = readdirSync(dataDir).filter(name => !/^(?:lock|first)\.sqlite|-shm$|-wal$/.test(name))
+  const names = readdirSync(dataDir).filter(name => !/^(?:lock|first)\.sqlite|^\.gitignore$|-shm$|-wal$/.test(name))
   const files = names.filter(name => statSync(join(dataDir, name)).isFile())
   return Object.fromEntries(files.map(name => [name, readFileSync(join(dataDir, name), 'latin1')]))
 }
