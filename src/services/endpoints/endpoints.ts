@@ -37,7 +37,7 @@ import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
 import { type Changer, changedAccount, requireRunRight } from './host-folders.ts'
 import { isOfDevSession } from './live-endpoints.ts'
-import { withWorkerKey } from './server-keys.ts'
+import { envWithWorkerKey, withWorkerKey } from './server-keys.ts'
 import { savedTemplateProblems } from './templates.ts'
 
 /** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
@@ -140,12 +140,13 @@ export class Endpoints {
   }
 
   async #plannedNew(by: Changer, { config: given, runs: wanted, wantedId }: NewEndpoint): Promise<CheckedSave> {
-    const config = tidied(given)
+    const wantedConfig = tidied(given)
     const owner = changedAccount(by)
     const runs = typeof wanted === 'string' ? wanted : await withWorkerKey(this.#ports, owner, wanted)
-    const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, config.name, runs)
+    const ownTemplate = typeof runs === 'string' ? undefined : await this.#namedTemplate(owner, wantedConfig.name, runs)
     const linked = typeof runs === 'string' ? await this.#ports.store.templates.find(owner, runs) : null
     const template = ownTemplate ?? linked
+    const config = { ...wantedConfig, env: await envWithWorkerKey(this.#ports, owner, wantedConfig.env, template) }
     if (template !== null) requireRunRight(this.#ports, by, { template, config }, null)
     const problems = await this.#problems(owner, config)
     if (typeof runs === 'string') problems.push(...linkProblems(runs, linked))
@@ -176,11 +177,12 @@ export class Endpoints {
     const isEnvKept = newFields.env === undefined && isSameEnv(templateFields.env ?? {}, savedEnv(old, oldTemplate))
     const content: Partial<TemplateInput> = isEnvKept ? omitted(templateFields, 'env') : templateFields
     const wanted = tidied({ ...old, ...(content.env === undefined ? {} : { env: {} }), ...newFields })
-    const config = { ...wanted, pausedFrom: pausedFrom(old, wanted) }
-    const isLinked = config.templateId !== old.templateId
-    const linked = isLinked ? await templates.find(owner, config.templateId) : oldTemplate
-    const ownTemplate = await this.#changedTemplate(oldTemplate, config.name, content)
+    const isLinked = wanted.templateId !== old.templateId
+    const linked = isLinked ? await templates.find(owner, wanted.templateId) : oldTemplate
+    const ownTemplate = await this.#changedTemplate(oldTemplate, wanted.name, content)
     const template = ownTemplate ?? linked
+    const env = await envWithWorkerKey(this.#ports, owner, wanted.env, template)
+    const config = { ...wanted, env, pausedFrom: pausedFrom(old, wanted) }
     const problems = await this.#problems(owner, config, old)
     if (newFields.templateId !== undefined) problems.push(...linkProblems(newFields.templateId, linked))
     if (change.refusesUnusedIdleTimeout && newFields.idleTimeoutS !== undefined) {

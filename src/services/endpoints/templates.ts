@@ -13,6 +13,7 @@ import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import { type Changer, changedAccount, isOnMachine, requireRunRight } from './host-folders.ts'
 import { imageRefusal } from './image-access.ts'
+import { withWorkerKey } from './server-keys.ts'
 
 /** Limit of parallel reads where each endpoint is read on its own. */
 const CONCURRENCY = 16
@@ -57,8 +58,8 @@ export class Templates {
 
   async #create(by: Changer, config: TemplateInput, isTried: boolean): Promise<SavedTemplate> {
     const { random, clock, driver, store } = this.#ports
-    const input = { ...config, image: driver.savedImage(config.image) }
     const owner = changedAccount(by)
+    const input = await withWorkerKey(this.#ports, owner, { ...config, image: driver.savedImage(config.image) })
     requireRunRight(this.#ports, by, { template: input, config: null }, null)
     const problems = await savedTemplateProblems(this.#ports, owner, input)
     if (problems.length > 0) throw invalidFields(problems)
@@ -109,7 +110,7 @@ export class Templates {
     const owner = changedAccount(by)
     const previous = await this.find(owner, id)
     const changed = { ...previous, ...(typeof changes === 'function' ? changes(previous) : changes) }
-    const template = { ...changed, image: driver.savedImage(changed.image) }
+    const template = await withWorkerKey(this.#ports, owner, { ...changed, image: driver.savedImage(changed.image) })
     requireRunRight(this.#ports, by, { template, config: null }, { template: previous, config: null })
     const problems = await savedTemplateProblems(this.#ports, owner, template)
     problems.push(...(await this.#servingProblems(template, previous)))

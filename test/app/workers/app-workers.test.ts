@@ -212,6 +212,55 @@ test('a key of another server is a variable as any other, and its workers have n
   assert.equal((await rig.ask('POST', `/v2/${endpoint}/run`, { key: token, body: { input: {} } })).status, 401)
 })
 
+test('no template and no variables of an endpoint show a key of this server that somebody gave an app by hand', async t => {
+  const rig = await openRig(t)
+  const env = { FLASH_RESOURCE_NAME: 'add', RUNPOD_API_KEY: KEY }
+  const own = { FLASH_RESOURCE_NAME: 'add' }
+  const template = async (name: string, env: object) => {
+    const made = await rig.ask('POST', '/v2/templates', { body: { name, image: IMAGE, serverless: true, env } })
+    assert.equal(made.status, 201, made.text)
+    return made.json.id as string
+  }
+  const given = await template('given', env)
+  const changed = await template('changed', own)
+  await rig.ask('PATCH', `/v2/templates/${changed}`, { body: { env } })
+  const endpoint = async (name: string, body: object) => {
+    const gpu = { pools: ['ADA_24'], count: 1 }
+    const scaling = { type: 'QUEUE_DELAY', queueDelay: 4 }
+    const made = await rig.ask('POST', '/v2/serverless', { body: { name, type: 'QUEUE', gpu, scaling, ...body } })
+    assert.equal(made.status, 201, made.text)
+    return made.json.id as string
+  }
+  const linked = await endpoint('linked', { templateId: given })
+  const withEnv = await endpoint('with-env', { image: IMAGE, env })
+  const late = await endpoint('late', { templateId: await template('late', own) })
+  await rig.ask('PATCH', `/v2/serverless/${late}`, { body: { envChanges: { RUNPOD_API_KEY: KEY } } })
+  const graphql = 'mutation($input: SaveTemplateInput) { saveTemplate(input: $input) { id env { key value } } }'
+  const variables = Object.entries(env).map(([key, value]) => ({ key, value }))
+  const input = {
+    name: 'by-graphql',
+    imageName: IMAGE,
+    containerDiskInGb: 5,
+    dockerArgs: '',
+    volumeInGb: 0,
+    env: variables,
+  }
+  const saved = await rig.ask('POST', '/graphql', { body: { query: graphql, variables: { input } } })
+  assert.match(saved.text, /RUNYARD_WORKER_KEY/)
+  const views = ['/v2/templates', '/v2/serverless', `/v2/serverless/${late}`, `/v2/templates/${changed}`]
+  for (const view of views) {
+    const { text } = await rig.ask('GET', view)
+    assert.equal(text.includes(KEY), false, view)
+    assert.ok(text.includes('RUNYARD_WORKER_KEY'), view)
+  }
+  for (const id of [linked, withEnv, late]) {
+    await rig.submit(id as EndpointId)
+    await rig.clock.advance(100)
+    assert.notEqual(rig.worker(-1).spec.env.RUNPOD_API_KEY, KEY)
+    assert.equal((await run(rig, id as EndpointId, rig.worker(-1).spec.env.RUNPOD_API_KEY!)).status, 200)
+  }
+})
+
 test('a wait with the token of a worker lasts as long as its worker', async t => {
   const rig = await openRig(t)
   const { endpoint, key } = await appWorker(rig, { FLASH_RESOURCE_NAME: 'add' })
