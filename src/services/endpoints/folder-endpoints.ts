@@ -15,7 +15,9 @@ import { AppError } from '../../core/errors.ts'
 import { ANY_GPU, gpuChoice } from '../../core/hardware/gpu-choice.ts'
 import { typesHere } from '../../core/hardware/inventory.ts'
 import { type EndpointId, isEndpointId, type OwnerId } from '../../core/ids.ts'
+import { currentBackoff } from '../../core/scaling/scale.ts'
 import { WorkerStartError } from '../../core/workers/start-failure.ts'
+import type { Clock } from '../../ports/clock.ts'
 import type { Driver } from '../../ports/driver.ts'
 import type { Machine } from '../../ports/machine.ts'
 import type { Store } from '../../ports/store/store.ts'
@@ -24,6 +26,7 @@ import type { Templates } from './templates.ts'
 
 /** Dependencies of {@link ensureFolderEndpoint}. */
 export interface FolderParts {
+  readonly clock: Clock
   readonly store: Store
   readonly driver: Pick<Driver, 'check'>
   readonly machine: Machine
@@ -77,7 +80,8 @@ interface FolderEndpoint {
  * The endpoint that runs the handler or server in a folder. The first call creates a template and an endpoint, both
  * named after the folder; the id of the endpoint is the name's letters and digits where that id is free. Later calls
  * find them again by the path of the folder, with later changes kept; another image, type or setting makes a new
- * release, whose workers replace those of the old one.
+ * release, whose workers replace those of the old one. So does a release whose workers crashed, so that a person who
+ * mended the folder and starts the server again does not wait for its next try.
  * @throws AppError `invalid` with what is wrong with the folder or the settings, `conflict` when it gets another type
  *   and has unfinished jobs
  */
@@ -104,9 +108,8 @@ export async function ensureFolderEndpoint(
     const changes = endpointChanges(existing.endpoint, { type, compute, ...givenFields(folder) })
     if (Object.keys(runs).length > 0) await templates.save(by, { id: existing.template.id, changes: runs })
     const { id } = existing.endpoint
-    return Object.keys(changes).length > 0
-      ? (await endpoints.save(by, { id, changes })).endpoint
-      : endpoints.find(owner, id)
+    if (Object.keys(changes).length > 0) return (await endpoints.save(by, { id, changes })).endpoint
+    return (await waitsAfterCrashes(parts, id)) ? endpoints.restart(owner, id) : endpoints.find(owner, id)
   }
   const config = {
     ...TEMPLATE_DEFAULTS,
@@ -122,6 +125,12 @@ export async function ensureFolderEndpoint(
     await templates.save(by, { id: template.id, changes: { image, args } })
   const endpointConfig = withDefaults({ name, compute, type, ...givenFields(folder) })
   return (await endpoints.save(by, { config: endpointConfig, runs: template.id, wantedId: idFromName(name) })).endpoint
+}
+
+/** True if the next worker of an endpoint starts later because others of its release crashed. */
+async function waitsAfterCrashes({ store, clock }: FolderParts, id: EndpointId): Promise<boolean> {
+  const snapshot = await store.endpoints.snapshot(id)
+  return snapshot !== null && currentBackoff(snapshot).untilMs > clock.now()
 }
 
 /**

@@ -26,6 +26,26 @@ test('a folder is found again by the next start', async t => {
   assert.deepEqual([second.id, second.version], [first.id, first.version])
 })
 
+test('a start of the server with a folder whose workers crashed tries it at once', async t => {
+  const rig = await openRig(t)
+  const { id, version } = await rig.services.folderEndpoint(folder)
+  const job = await rig.submit(id)
+  await rig.clock.advance(40)
+  const crash = () => rig.fleet.exit(rig.worker(-1).id, { code: 1 })
+  for (let crashes = 0; crashes < 8; crashes += 1) {
+    crash()
+    await rig.clock.advance(2 ** crashes * 1_000 + 1_000)
+    assert.equal(rig.fleet.started.length, crashes + 2)
+  }
+  crash()
+  await rig.clock.advance(1_000)
+  const again = await rig.services.folderEndpoint(folder)
+  assert.equal(again.version, version + 1)
+  await rig.clock.advance(1_000)
+  assert.equal(rig.fleet.started.length, 10)
+  assert.equal(await rig.worker(-1).takeJob(), job)
+})
+
 test('a folder that has nothing to run for its kind of endpoint is refused, and leaves nothing behind', async t => {
   const missing = { kind: 'handler_missing', folder: '/x', files: ['server.py', 'server.js'], other: null } as const
   const check = (_: string, __: string, type?: string) => (type === 'LOAD_BALANCER' ? missing : null)
