@@ -84,12 +84,16 @@ const PYTHON_FILES = ['uv.lock', 'requirements.txt', 'pyproject.toml']
 
 /**
  * Installs the packages of a folder where they are missing or were installed from other files; the output of the
- * installation goes to standard error. Without `install` a line names the missing packages.
+ * installation goes to standard error. Without `install` a line names the missing packages, and with it a line says
+ * that no file names any.
  * @throws StartError when the installation fails
  */
 export async function setUpFolder(folder: string, install: boolean, log: Log): Promise<SetUp> {
   const packages = findPackages(folder, inPath)
-  if (packages === null) return 'none'
+  if (packages === null) {
+    if (install) log.warn({ folder }, 'folder.no_packages')
+    return 'none'
+  }
   const { file, environment, commands, fingerprint } = packages
   const note = join(environment, NOTE)
   if (!install) {

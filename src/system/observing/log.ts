@@ -234,6 +234,8 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
     `${problem}; workers of ${folder} go on with the packages that they have, until a file of packages changes again`,
   'folder.not_set_up': ({ folder, file }) =>
     `${folder} has ${file} and no packages of its own; --setup installs them, else its handler has those of this machine`,
+  'folder.no_packages': ({ folder }) =>
+    `--setup installs nothing for ${folder}: no requirements.txt, pyproject.toml or package.json there names packages`,
   'job.failed': ({ jobId, endpoint, problem }) =>
     `job ${jobId} of ${endpoint} failed: ${problem}; runyard jobs get ${jobId} says more`,
   'jobs.failed': ({ count }) => `${count} more jobs failed in this second; runyard jobs list --failed has them`,

@@ -40,6 +40,16 @@ describe('a folder with a list of packages', () => {
       ['requirements.txt'],
     )
     assert.equal(existsSync(join(folder, '.venv')), false)
+    assert.deepEqual(server.events('folder.no_packages'), [])
+  })
+
+  test('a folder without one is named, since --setup installs nothing for it', async () => {
+    const folder = makeFolder({})
+    const server = await startServer({ args: ['--worker', folder, '--setup'] })
+    assert.deepEqual(
+      server.events('folder.no_packages').map(event => event.folder),
+      [folder],
+    )
   })
 
   test('gets them with --setup: with uv where it is there, again when the list has changed, and with --watch at once', async () => {
