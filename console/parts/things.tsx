@@ -224,10 +224,13 @@ export function Part({ title, children }: { readonly title: ComponentChildren; r
 export function ShownOnce({
   title,
   text,
+  beside = [],
   onClose,
 }: {
   readonly title: string
   readonly text: string
+  /** Secrets that come with it: what each is, and its text. */
+  readonly beside?: readonly (readonly [string, string])[]
   readonly onClose: () => void
 }) {
   const [isWarned, setWarned] = useState(false)
@@ -245,6 +248,12 @@ export function ShownOnce({
         This is the only time that the key is shown. {isWarned ? 'Copy it before you close this.' : ''}
       </p>
       <Code text={text} what="key" />
+      {beside.map(([what, secret]) => (
+        <div key={what}>
+          <p>{what}</p>
+          <Code text={secret} what={what} />
+        </div>
+      ))}
     </Dialog>
   )
 }

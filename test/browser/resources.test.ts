@@ -91,6 +91,64 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     visitor.assertClean()
   })
 
+  test('a key is limited to models, requests and tokens, and a change keeps the rest', async () => {
+    const visitor = await signedIn('/keys')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New key' }).click()
+    const form = page.getByRole('dialog', { name: 'New key' })
+    await form.getByLabel('Name', { exact: true }).fill('of a model')
+    await form.getByLabel('Jobs').selectOption('Nothing')
+    await form.getByRole('button', { name: 'Add the model hello-node' }).click()
+    const models = form.getByLabel('Models', { exact: true })
+    await models.fill(`${await models.inputValue()}\n${'x'.repeat(600)}`)
+    await form.getByLabel('Requests a minute').fill('0')
+    await form.getByRole('button', { name: 'Create the key' }).click()
+    await form.getByText('must have at most 512 characters').waitFor()
+    await form.getByText('must be at least 1').waitFor()
+    await models.fill('hello-node, gpt-4o')
+    await form.getByLabel('Requests a minute').fill('60')
+    await form.getByLabel('Streams report their tokens').check()
+    assert.deepEqual(await visitor.axe(), [])
+    await form.getByRole('button', { name: 'Create the key' }).click()
+    const apiKey = await takenKey(page, 'The new key')
+    const { json: list } = await ask({ url: server.url, apiKey }, '/openai/v1/models')
+    assert.deepEqual(
+      list.data.map(({ id }: { id: string }) => id),
+      ['hello-node'],
+    )
+    const row = page.getByRole('table', { name: 'Keys', exact: true }).getByText('models hello-node, gpt-4o')
+    await row.click()
+    const drawer = page.getByRole('dialog', { name: 'of a model' })
+    await drawer.getByText('60 requests a minute').waitFor()
+    await drawer.getByRole('button', { name: 'Change', exact: true }).click()
+    const change = page.getByRole('dialog', { name: 'Change the key of a model' })
+    await change.getByLabel('Models', { exact: true }).fill('gpt-4o')
+    await change.getByLabel('Tokens a day').fill('1000')
+    await change.getByRole('button', { name: 'Save the changes' }).click()
+    await change.waitFor({ state: 'detached' })
+    const { keys } = (await ask(server, '/v2/account/keys')).json
+    const { scope, limits, accounting } = keys.find((key: { name: string }) => key.name === 'of a model')
+    assert.deepEqual(scope, { type: 'restricted', management: 'none', jobs: 'none', models: ['gpt-4o'] })
+    assert.deepEqual(limits, { requestsPerMinute: 60, tokensPerMinute: null, tokensPerDay: 1000 })
+    assert.equal(accounting, true)
+    visitor.assertClean()
+  })
+
+  test('a key for files is shown with its pair for S3', async () => {
+    const visitor = await signedIn('/keys')
+    const { page } = visitor
+    await page.getByRole('button', { name: 'New key' }).click()
+    const form = page.getByRole('dialog', { name: 'New key' })
+    await form.getByLabel('Name', { exact: true }).fill('of files')
+    await form.getByLabel('Files of network volumes').selectOption('Read and write')
+    await form.getByRole('button', { name: 'Create the key' }).click()
+    const shown = page.getByRole('dialog', { name: 'The new key' })
+    await shown.getByText('S3 secret key').waitFor()
+    assert.equal(await shown.locator('pre').count(), 3)
+    await shown.getByRole('button', { name: 'I have copied it' }).click()
+    visitor.assertClean()
+  })
+
   test('a key is replaced by one with the same rights and limits; the old one goes on for the chosen time', async () => {
     const limits = { requestsPerMinute: 77, tokensPerMinute: null, tokensPerDay: null }
     const scope = { type: 'restricted', management: 'none', jobs: { hellonode: 'write' } }
@@ -407,7 +465,7 @@ async function wrongAt(page: Page, label: string): Promise<string> {
 /** A key that is shown once. It is not left by accident. */
 async function takenKey(page: Page, title: string): Promise<string> {
   const dialog = page.getByRole('dialog', { name: title })
-  const key = await dialog.locator('pre').innerText()
+  const key = await dialog.locator('pre').first().innerText()
   await page.keyboard.press('Escape')
   await dialog.getByText('Copy it before you close this.').waitFor()
   await dialog.getByRole('button', { name: 'I have copied it' }).click()

@@ -6,6 +6,7 @@ import { limitText, quotaName, readLimits } from '../../console/pages/accounts/q
 import { batchShares, batchState, isStuck, waitingRequests } from '../../console/pages/batches/batch-state.ts'
 import { CALL, readLines, withLines } from '../../console/pages/batches/json-lines.ts'
 import { localTime, readInstant } from '../../console/pages/keys/expiry.ts'
+import { changedLimits, describeLimits, draftFromLimits } from '../../console/pages/keys/limits.ts'
 import { describeScope, draftFromScope, scopeFromDraft } from '../../console/pages/keys/scope.ts'
 import { deliveryState, lastResult } from '../../console/pages/webhooks/deliveries.ts'
 
@@ -83,6 +84,17 @@ test('a batch is done when its requests have ended, whatever its state is called
   )
 })
 
+test('the limits of a key are read as words, and a change names those that differ', () => {
+  const none = { requestsPerMinute: null, tokensPerMinute: null, tokensPerDay: null }
+  assert.equal(describeLimits(none), 'none')
+  const limits = { ...none, requestsPerMinute: 60, tokensPerDay: 2_000_000 }
+  assert.equal(describeLimits(limits), '60 requests a minute, 2\u202f000\u202f000 tokens a day')
+  const before = draftFromLimits(limits)
+  assert.deepEqual(changedLimits(before, before), {})
+  const draft = { ...before, requestsPerMinute: ' ', tokensPerMinute: '5' }
+  assert.deepEqual(changedLimits(draft, before), { requestsPerMinute: null, tokensPerMinute: 5 })
+})
+
 test('the rights of a key are read as words, and edited without loss', () => {
   const endpointName = (id: string) => (id === 'a' ? 'images' : id)
   assert.equal(describeScope({ type: 'all' }, endpointName), 'everything')
@@ -106,6 +118,11 @@ test('the rights of a key are read as words, and edited without loss', () => {
   assert.deepEqual(
     scopeFromDraft(draftFromScope(ofModels), () => true),
     ofModels,
+  )
+  const typed = { ...draftFromScope(ofModels), models: ' gpt\n\nqwen/lora-1, gpt \n' }
+  assert.deepEqual(
+    scopeFromDraft(typed, () => true),
+    { ...ofModels, models: ['gpt', 'qwen/lora-1'] },
   )
   assert.equal(
     describeScope({ type: 'restricted', management: 'write', jobs: 'read' }, endpointName),

@@ -15,7 +15,9 @@ import { now } from '../../server-clock.ts'
 import { EndpointKeys } from './endpoint-keys.tsx'
 import { KeyForm } from './key-form.tsx'
 import { LastUsed } from './last-used.tsx'
+import { describeLimits } from './limits.ts'
 import { RotateKey } from './rotate-key.tsx'
+import { type MadeKey, secretsBeside } from './rotation.ts'
 import { describeScope } from './scope.ts'
 import { SshKeys } from './ssh-keys.tsx'
 
@@ -23,7 +25,7 @@ type EndpointName = (endpoint: string) => string
 
 /** The page of keys. */
 export function Keys() {
-  const [newKey, setNewKey] = useState<string | null>(null)
+  const [newKey, setNewKey] = useState<MadeKey | null>(null)
   const keys = useAll('GET /v2/account/keys', 'keys', changeTopic(/key/i))
   const endpoints = useEndpoints().data
   const endpointName = (id: string) => endpoints?.find(one => one.id === id)?.name ?? id
@@ -46,9 +48,16 @@ export function Keys() {
       )}
       detail={key => <Detail of={key} endpointName={endpointName} onChange={keys.reload} onMade={setNewKey} />}
     >
-      <EndpointKeys endpointName={endpointName} onMade={setNewKey} />
+      <EndpointKeys endpointName={endpointName} onMade={key => setNewKey({ key, s3: null })} />
       <SshKeys />
-      {newKey === null ? null : <ShownOnce title="The new key" text={newKey} onClose={() => setNewKey(null)} />}
+      {newKey === null ? null : (
+        <ShownOnce
+          title="The new key"
+          text={newKey.key}
+          beside={secretsBeside(newKey)}
+          onClose={() => setNewKey(null)}
+        />
+      )}
     </ResourcePage>
   )
 }
@@ -103,9 +112,9 @@ function Detail({
   readonly endpointName: EndpointName
   readonly onChange: () => void
   /** Receives a new key, which is shown once. */
-  readonly onMade: (key: string) => void
+  readonly onMade: (key: MadeKey) => void
 }) {
-  const { id, name, hint, scope, disabled, exempt, createdAt } = of
+  const { id, name, hint, scope, disabled, exempt, limits, accounting, createdAt } = of
   const isOwn = id === who.value?.keyId
   const works = !disabled && !isOver(of)
   const path = { id }
@@ -172,7 +181,7 @@ function Detail({
         />
       ),
     ],
-    ['Change name, rights or expiry', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
+    ['Change', onClose => <KeyForm of={of} onClose={onClose} onDone={onChange} />],
   ]
   return (
     <Drawer
@@ -184,6 +193,8 @@ function Detail({
         ['Ends', <Expiration of={of} />],
         ['Made', <Ago at={createdAt} suffix=" ago" />],
         ['Last used', <LastUsed of={of} />],
+        ['Limits on models', describeLimits(limits)],
+        ['Tokens of streams', accounting ? 'reported' : 'reported where a program asks for them'],
         ['Limits on requests', exempt ? 'not counted' : 'counted'],
         ['Id', <code>{id}</code>],
       ]}

@@ -3,7 +3,7 @@ import { api } from '../../client/api.ts'
 import type { ApiKey } from '../../client/api-types.d.ts'
 import { who } from '../../client/session.ts'
 import { Ask } from '../../parts/ask.tsx'
-import { createdText, OVERLAPS } from './rotation.ts'
+import { type MadeKey, OVERLAPS } from './rotation.ts'
 
 /** The form. */
 export function RotateKey({
@@ -14,7 +14,7 @@ export function RotateKey({
   readonly of: ApiKey
   readonly onClose: () => void
   /** Called with the new key. */
-  readonly onDone: (key: string) => void
+  readonly onDone: (key: MadeKey) => void
 }) {
   const isOwn = id === who.value?.keyId
   // A session ends with its key, and nobody could read the new one.
@@ -40,7 +40,7 @@ export function RotateKey({
       }
       act={async ({ overlap }) => {
         const body = { overlapSeconds: Number(overlap) }
-        onDone(createdText(await api('POST /v2/account/keys/{id}/rotate', { path: { id }, body })))
+        onDone(await api('POST /v2/account/keys/{id}/rotate', { path: { id }, body }))
       }}
       onClose={onClose}
     />

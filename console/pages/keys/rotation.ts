@@ -8,13 +8,17 @@ export const OVERLAPS = [
   ['604800', 'works for a week'],
 ] as const
 
-/** The secrets of a new key, which are shown once. */
-export function createdText({
-  key,
-  s3,
-}: {
+/** A new key as the server shows it once. */
+export interface MadeKey {
   readonly key: string
   readonly s3: { readonly accessKeyId: string; readonly secretAccessKey: string } | null
-}): string {
-  return s3 === null ? key : `${key}\nS3 access key: ${s3.accessKeyId}\nS3 secret key: ${s3.secretAccessKey}`
+}
+
+/** The secrets of a new key besides itself: what each is, and its text. */
+export function secretsBeside({ s3 }: Pick<MadeKey, 's3'>): readonly (readonly [string, string])[] {
+  if (s3 === null) return []
+  return [
+    ['S3 access key', s3.accessKeyId],
+    ['S3 secret key', s3.secretAccessKey],
+  ]
 }

@@ -1,12 +1,19 @@
 /** The rights of a key, as fields. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import type { Endpoint, KeyScope } from '../../client/api-types.d.ts'
 import { mayOperate, who } from '../../client/session.ts'
 import { plural } from '../../format.ts'
-import { type Problems, SelectField } from '../../parts/form.tsx'
-import type { Level, ScopeDraft } from './scope.ts'
+import { Button } from '../../parts/basic.tsx'
+import { Field, isAt, type Problems, SelectField } from '../../parts/form.tsx'
+import { readModels } from '../playground/models.ts'
+import { type Level, modelNames, type ScopeDraft } from './scope.ts'
 
 const MAX_SHOWN = 100
+/** Limits of models to choose from, and of characters of their names; others are typed. */
+const OFFERED = { count: 12, characters: 48 } as const
+
+/** Path of the problems that the field of models shows. */
+const MODELS = '$.scope.models'
 
 const LEVELS: readonly (readonly [Level, string])[] = [
   ['none', 'Nothing'],
@@ -46,7 +53,7 @@ export function ScopeField({
       <SelectField<KeyScope['type']>
         label="The key may"
         path="$.scope"
-        problems={problems}
+        problems={without(problems, MODELS)}
         value={scope.type}
         options={types}
         onChange={type => onChange({ ...scope, type })}
@@ -68,6 +75,8 @@ export function ScopeField({
             onChange={jobs => onChange({ ...scope, jobs })}
             hint="Write includes submit, cancel and retry, and requests to load-balancing endpoints."
           />
+          {scope.jobs === 'each' ? <ByEndpoint scope={scope} endpoints={endpoints} onChange={onChange} /> : null}
+          <Models scope={scope} problems={problems} onChange={onChange} />
           {mayOperate() || scope.metrics === 'read' ? (
             <SelectField<ScopeDraft['metrics']>
               label="Metrics of the server"
@@ -84,9 +93,69 @@ export function ScopeField({
             onChange={files => onChange({ ...scope, files })}
             hint="Over S3, with the pair of keys that the new key has."
           />
-          {scope.jobs === 'each' ? <ByEndpoint scope={scope} endpoints={endpoints} onChange={onChange} /> : null}
         </>
       ) : null}
+    </>
+  )
+}
+
+function without(problems: Problems, path: string): Problems {
+  return Object.fromEntries(Object.entries(problems).filter(([of]) => !isAt(path, of)))
+}
+
+/** Names of models that the key calls, besides all models of its endpoints. */
+function Models({
+  scope,
+  problems,
+  onChange,
+}: {
+  readonly scope: ScopeDraft
+  readonly problems: Problems
+  readonly onChange: (scope: ScopeDraft) => void
+}) {
+  const [known, setKnown] = useState<readonly string[]>([])
+  useEffect(() => {
+    const gone = new AbortController()
+    // Without the list the names are typed.
+    readModels(gone.signal).then(
+      models => setKnown(models.map(({ name }) => name)),
+      () => {},
+    )
+    return () => gone.abort()
+  }, [])
+  const named = modelNames(scope.models)
+  const offered = known
+    .filter(name => !named.includes(name) && name.length <= OFFERED.characters)
+    .slice(0, OFFERED.count)
+  const add = (name: string) => onChange({ ...scope, models: [...named, name].join('\n') })
+  const hint =
+    scope.jobs === 'write'
+      ? 'The jobs of all endpoints include all their models: choose another level of jobs to limit the key to names.'
+      : 'As clients write them in “model”, one a line, also other names and single models of an endpoint. The key calls them at /openai/v1 alone.'
+  return (
+    <>
+      <Field label="Models" path={MODELS} problems={problems} hint={hint}>
+        {attributes => (
+          <textarea
+            {...attributes}
+            rows={Math.min(6, named.length + 2)}
+            value={scope.models}
+            placeholder="gpt-4o"
+            spellcheck={false}
+            autocomplete="off"
+            onInput={event => onChange({ ...scope, models: event.currentTarget.value })}
+          />
+        )}
+      </Field>
+      {offered.length === 0 || scope.jobs === 'write' ? null : (
+        <p class="tools">
+          {offered.map(name => (
+            <Button key={name} aria-label={`Add the model ${name}`} onPress={() => add(name)}>
+              {name}
+            </Button>
+          ))}
+        </p>
+      )}
     </>
   )
 }

@@ -17,8 +17,8 @@ export interface ScopeDraft {
   /** On files of network volumes over S3: one level for all volumes, or `each`. */
   readonly files: Level | 'each'
   readonly byVolume: Readonly<Record<string, Level>>
-  /** Models that it may call by their names; kept as they are. */
-  readonly models: readonly string[]
+  /** Models that it may call by their names, one a line. */
+  readonly models: string
 }
 
 /** The scope that most programs need: they submit jobs and read results. */
@@ -30,7 +30,7 @@ export const NEW_SCOPE: ScopeDraft = {
   metrics: 'none',
   files: 'none',
   byVolume: {},
-  models: [],
+  models: '',
 }
 
 /** Number of endpoints that are named; the others are counted. */
@@ -41,7 +41,7 @@ export function draftFromScope(scope: KeyScope): ScopeDraft {
   if (scope.type !== 'restricted') return { ...NEW_SCOPE, type: scope.type }
   const { type, management, jobs, metrics = 'none', files = 'none', models = [] } = scope
   const ofFiles = typeof files === 'string' ? { files, byVolume: {} } : { files: 'each' as const, byVolume: files }
-  const rest = { type, management, metrics, models, ...ofFiles }
+  const rest = { type, management, metrics, models: models.join('\n'), ...ofFiles }
   return typeof jobs === 'string' ? { ...rest, jobs, byEndpoint: {} } : { ...rest, jobs: 'each', byEndpoint: jobs }
 }
 
@@ -52,11 +52,18 @@ export function scopeFromDraft(
 ): KeyScope {
   if (type !== 'restricted') return { type }
   const ofFiles = files === 'none' ? {} : { files: files === 'each' ? byVolume : files }
-  const ofModels = models.length === 0 ? {} : { models: [...models] }
+  const names = modelNames(models)
+  const ofModels = names.length === 0 ? {} : { models: [...names] }
   const otherRights = { ...(metrics === 'none' ? {} : { metrics }), ...ofFiles, ...ofModels }
   if (jobs !== 'each') return { type, management, jobs, ...otherRights }
   const endpointLevels = Object.entries(byEndpoint).filter(([id, level]) => level !== 'none' && isKnown(id))
   return { type, management, jobs: Object.fromEntries(endpointLevels), ...otherRights }
+}
+
+/** The names in the field of models: one a line, or separated by commas as on the command line. */
+export function modelNames(text: string): readonly string[] {
+  const names = text.split(/[\n,]/).map(name => name.trim())
+  return [...new Set(names.filter(name => name !== ''))]
 }
 
 /** A scope in words, such as `reads management; jobs of images, w`. */
