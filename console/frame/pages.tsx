@@ -6,10 +6,10 @@ import { Home } from '../pages/home/home.tsx'
 import { later } from '../parts/later.tsx'
 
 const Accounts = later(() => import('../pages/account-pages.ts').then(pages => pages.Accounts))
-const Alerts = later(() => import('../pages/account-pages.ts').then(pages => pages.Alerts))
+const Alerts = later(() => import('../pages/watch-pages.ts').then(pages => pages.Alerts))
 const Apps = later(() => import('../pages/account-pages.ts').then(pages => pages.Apps))
 const Audit = later(() => import('../pages/watch-pages.ts').then(pages => pages.Audit))
-const Batches = later(() => import('../pages/account-pages.ts').then(pages => pages.Batches))
+const Batches = later(() => import('../pages/watch-pages.ts').then(pages => pages.Batches))
 const Events = later(() => import('../pages/watch-pages.ts').then(pages => pages.Events))
 const Jobs = later(() => import('../pages/work-pages.ts').then(pages => pages.Jobs))
 const Keys = later(() => import('../pages/account-pages.ts').then(pages => pages.Keys))
@@ -24,7 +24,7 @@ const Tasks = later(() => import('../pages/watch-pages.ts').then(pages => pages.
 const Templates = later(() => import('../pages/account-pages.ts').then(pages => pages.Templates))
 const Usage = later(() => import('../pages/chart-pages.ts').then(pages => pages.Usage))
 const Volumes = later(() => import('../pages/account-pages.ts').then(pages => pages.Volumes))
-const Webhooks = later(() => import('../pages/account-pages.ts').then(pages => pages.Webhooks))
+const Webhooks = later(() => import('../pages/watch-pages.ts').then(pages => pages.Webhooks))
 
 /** A page receives the parts of its address that the pattern names. */
 interface Route {

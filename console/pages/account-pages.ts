@@ -1,8 +1,6 @@
 /** Pages of account objects: loaded together, since they share their forms. */
 export { Accounts } from './accounts/accounts.tsx'
-export { Alerts } from './alerts/alerts.tsx'
 export { Apps } from './apps/apps.tsx'
-export { Batches } from './batches/batches.tsx'
 export { Releases } from './endpoint/releases/releases.tsx'
 export { Settings } from './endpoint/settings/settings.tsx'
 export { NewEndpoint } from './endpoints/new-endpoint.tsx'
@@ -12,4 +10,3 @@ export { Registries } from './registries/registries.tsx'
 export { Secrets } from './secrets/secrets.tsx'
 export { Templates } from './templates/templates.tsx'
 export { Volumes } from './volumes/volumes.tsx'
-export { Webhooks } from './webhooks/webhooks.tsx'
