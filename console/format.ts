@@ -90,3 +90,8 @@ export function money(amount: number | null | undefined): string {
 export function plural(number: number, one: string, many = `${one}s`): string {
   return `${count(number)} ${number === 1 ? one : many}`
 }
+
+/** The end of the id of a job: its beginning is a time, so ids of one day begin alike. */
+export function shortJobId(id: string): string {
+  return id.length > 16 ? `…${id.slice(-15)}` : id
+}

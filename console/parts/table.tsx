@@ -17,6 +17,8 @@ export interface Column<Row> {
   readonly sort?: (row: Row) => string | number
   /** Left out on narrow screens. */
   readonly isExtra?: boolean
+  /** True if its `width` also holds on narrow screens, where the others share the rest. */
+  readonly isFixed?: boolean
 }
 
 const ROW_PX = 40
@@ -95,10 +97,7 @@ export function Table<Row>({
       }),
     [],
   )
-  const template = [
-    ...(selected === undefined ? [] : ['28px']),
-    ...shownColumns.map(({ width }) => (isNarrow ? narrowed(width) : (width ?? 'minmax(0, 1fr)'))),
-  ].join(' ')
+  const template = (selected === undefined ? '' : '28px ') + columnWidths(shownColumns, isNarrow)
   const areAllTicked = sorted.length > 0 && selected !== undefined && sorted.every(row => selected.has(rowKey(row)))
   const toggle = (key: string) => {
     const next = new Set(selected)
@@ -220,9 +219,13 @@ function placeIndex<Row>(place: Place | null, rows: readonly Row[], rowKey: (row
 
 const USUAL_PX = 140
 
-/** The width of a column on a narrow screen, for one that has a width on wide ones. */
-function narrowed(width = ''): string {
-  return `minmax(0, ${/(?<!\d)(\d+)px/.exec(width)?.[1] ?? USUAL_PX}fr)`
+/** The widths of columns. On a narrow screen those that are not fixed share what is left. */
+function columnWidths<Row>(columns: readonly Column<Row>[], isNarrow: boolean): string {
+  const widths = columns.map(({ width, isFixed }) => {
+    if (!isNarrow || isFixed === true) return width ?? 'minmax(0, 1fr)'
+    return `minmax(0, ${/(?<!\d)(\d+)px/.exec(width ?? '')?.[1] ?? USUAL_PX}fr)`
+  })
+  return widths.join(' ')
 }
 
 type Sort = { readonly column: string; readonly isDown: boolean } | null

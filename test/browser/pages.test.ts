@@ -65,6 +65,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: patient(280_0
         assert.deepEqual(await visitor.axe(), [], path)
         assert.equal(await visitor.isTooWide(), false, `${path} is wider than the window`)
         assert.deepEqual(await visitor.brokenHeadings(), [], path)
+        assert.deepEqual(await visitor.cutStates(), [], path)
         await visitor.page.emulateMedia({ colorScheme: look.otherTheme })
         assert.deepEqual(await visitor.axe(['color-contrast']), [], `${path}, ${look.otherTheme}`)
         await visitor.page.emulateMedia({ colorScheme: look.theme })

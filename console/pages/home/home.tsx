@@ -247,7 +247,7 @@ function useFindings() {
   )
   const unread: Finding = { check: 'diagnosis', state: 'fail', message: error?.message ?? '', action: null }
   const findings = error === null ? (data?.findings ?? []) : [unread]
-  const warned = findings.filter(({ state }) => state === 'warn').map(({ check }) => check)
+  const warned = findings.filter(({ state }) => state === 'warn')
   const failures = findings.filter(({ state }) => state === 'fail')
   return [
     ...failures.map(({ check, message, action }) => (
@@ -273,7 +273,8 @@ function useFindings() {
           <li key="warned" class="where">
             <a href="/machine">Machine</a>
             <State tone="wait">{plural(warned.length, 'warning')}</State>
-            <span class="faint">{[...new Set(warned)].join(', ')}</span>
+            <span class="faint">{[...new Set(warned.map(({ check }) => check))].join(', ')}</span>
+            {warned.length > 1 ? null : <p>{warned[0]!.message}</p>}
           </li>,
         ]),
   ]
@@ -300,6 +301,7 @@ function Active({ rows }: { readonly rows: readonly EndpointOverview[] }) {
             id: 'state',
             title: 'State',
             width: '130px',
+            isFixed: true,
             cell: row => <State tone={shownState(row).tone}>{shownState(row).title}</State>,
           },
           {
@@ -322,7 +324,6 @@ function Active({ rows }: { readonly rows: readonly EndpointOverview[] }) {
             title: 'Errors',
             width: '60px',
             align: 'end',
-            isExtra: true,
             cell: ({ rate }) => percent(rate.errorShare),
           },
           {
@@ -330,6 +331,7 @@ function Active({ rows }: { readonly rows: readonly EndpointOverview[] }) {
             title: 'Last hour',
             width: '156px',
             align: 'end',
+            isExtra: true,
             cell: ({ rate, name }) => (
               <span class="rate">
                 {count(Math.round(rate.perMinute))}/min

@@ -4,7 +4,7 @@ import { api, queryString, request } from '../../client/api.ts'
 import { useResource } from '../../client/resource.ts'
 import { mayManage, mayUseJobs } from '../../client/session.ts'
 import { jobTopic, webhookTopic } from '../../client/topics.ts'
-import { clockTime } from '../../format.ts'
+import { clockTime, shortJobId } from '../../format.ts'
 import { announce } from '../../parts/announce.tsx'
 import { Ago, Button, Choice, Empty, Loaded, State } from '../../parts/basic.tsx'
 import { type EndpointNames, EndpointPage } from '../../parts/endpoint-choice.tsx'
@@ -122,6 +122,7 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
   const endpoint: Column<Row> = {
     id: 'endpoint',
     title: 'Endpoint',
+    width: 'minmax(0, 0.8fr)',
     cell: ({ endpointId }) => endpointName?.(endpointId),
     isExtra: true,
   }
@@ -130,7 +131,8 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
     {
       id: 'job',
       title: 'Job',
-      cell: ({ endpointId, jobId }) => <JobLink endpoint={endpointId} job={jobId} />,
+      width: '136px',
+      cell: ({ endpointId, jobId }) => <JobLink endpoint={endpointId} job={jobId} isShort />,
     },
     {
       id: 'address',
@@ -139,11 +141,10 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
       cell: ({ address }) => <Address of={address} />,
       isExtra: true,
     },
-    { id: 'end', title: 'Job state', width: '120px', cell: ({ jobStatus }) => jobStatus, isExtra: true },
     {
       id: 'state',
       title: 'Delivery',
-      width: '130px',
+      width: '108px',
       cell: delivery => {
         const { tone, word } = deliveryState(delivery)
         return <State tone={tone}>{word}</State>
@@ -152,7 +153,7 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
     {
       id: 'last',
       title: 'Last answer',
-      width: 'minmax(0, 1.4fr)',
+      width: 'minmax(0, 1.6fr)',
       cell: delivery => {
         const result = lastResult(delivery)
         return <span title={result}>{result}</span>
@@ -162,7 +163,7 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
     {
       id: 'next',
       title: 'Next try',
-      width: '110px',
+      width: '78px',
       cell: ({ nextTryAt }) =>
         nextTryAt === undefined ? (
           <span class="faint">–</span>
@@ -174,7 +175,7 @@ function deliveryColumns(endpointName: ((id: string) => string) | null): readonl
     {
       id: 'made',
       title: 'Made',
-      width: '110px',
+      width: '104px',
       cell: ({ createdAt }) => <Ago at={createdAt} suffix=" ago" />,
     },
   ]
@@ -185,13 +186,21 @@ function Address({ of }: { readonly of: string | null }) {
   return of === null ? <span class="faint">sealed</span> : <span title={of}>{of.replace(/^https:\/\//, '')}</span>
 }
 
-function JobLink({ endpoint, job }: { readonly endpoint: string; readonly job: string }) {
+function JobLink({
+  endpoint,
+  job,
+  isShort = false,
+}: {
+  readonly endpoint: string
+  readonly job: string
+  readonly isShort?: boolean
+}) {
   const href = job.startsWith('batch-')
     ? `/batches?endpoint=${endpoint}&id=${encodeURIComponent(job)}`
     : `/endpoints/${endpoint}/requests?job=${encodeURIComponent(job)}`
   return (
     <a href={href} title={job}>
-      <code>{job}</code>
+      <code>{isShort ? shortJobId(job) : job}</code>
     </a>
   )
 }

@@ -143,6 +143,15 @@ export class Visitor {
     })
   }
 
+  /** States in tables of which a part is cut off. */
+  cutStates(): Promise<string[]> {
+    return this.page.evaluate(() =>
+      [...document.querySelectorAll('[role=cell]:has(> .state:only-child)')]
+        .filter(cell => cell.scrollWidth > cell.clientWidth + 1)
+        .map(cell => cell.textContent ?? ''),
+    )
+  }
+
   /** Nothing went wrong, and nothing was asked of anybody else. */
   assertClean(): void {
     assert.deepEqual(this.problems, [])

@@ -1,6 +1,6 @@
 /** The columns of lists of jobs. */
 import type { JobSummary } from '../../../client/api-types.d.ts'
-import { duration, plural } from '../../../format.ts'
+import { duration, plural, shortJobId } from '../../../format.ts'
 import { Ago } from '../../../parts/basic.tsx'
 import type { Column } from '../../../parts/table.tsx'
 import { now } from '../../../server-clock.ts'
@@ -14,16 +14,15 @@ function Since({ atMs }: { readonly atMs: number }) {
 
 /** The columns. */
 export const JOB_COLUMNS: readonly Column<JobSummary>[] = [
-  { id: 'state', title: 'State', width: '98px', cell: ({ status }) => <JobState status={status} /> },
+  { id: 'state', title: 'State', width: '98px', isFixed: true, cell: ({ status }) => <JobState status={status} /> },
   {
     id: 'id',
     title: 'Job',
     width: '136px',
     isExtra: true,
-    // The beginning of an id is its time, so ids of one day begin alike.
     cell: ({ id }) => (
       <a href={jobHref(id)} class="mono" title={id}>
-        {id.length > 16 ? `…${id.slice(-15)}` : id}
+        {shortJobId(id)}
       </a>
     ),
   },
