@@ -17,8 +17,8 @@ const QUEUE_URL = 'https://runyard.example'
 const at = `${QUEUE_URL}/v2/mine`
 const QUEUE: Parameters<typeof listSnippets>[0] = {
   id: 'mine',
+  name: 'my model',
   type: 'QUEUE',
-  modelReferences: ['org/tiny:main'],
   requestUrls: {
     run: `${at}/run`,
     runSync: `${at}/runsync`,
@@ -30,7 +30,7 @@ const QUEUE: Parameters<typeof listSnippets>[0] = {
     health: `${at}/health`,
   },
 }
-const sentence = (id: string, of = QUEUE) => listSnippets(of).find(snippet => snippet.id === id)!.text
+const sentence = (id: string, of = QUEUE) => listSnippets(of, QUEUE_URL).find(snippet => snippet.id === id)!.text
 
 test('the programs call the endpoint under the address that the server gives', () => {
   assert.match(sentence('curl'), /^curl -sS https:\/\/runyard\.example\/v2\/mine\/runsync /)
@@ -39,12 +39,12 @@ test('the programs call the endpoint under the address that the server gives', (
   assert.ok(sentence('python').includes('runpod.endpoint_url_base = "https://runyard.example/v2"'))
   assert.ok(sentence('python').includes('runpod.Endpoint("mine")'))
   assert.ok(sentence('javascript').includes("{ baseUrl: 'https://runyard.example/v2' }"))
-  assert.ok(sentence('openai').includes('base_url="https://runyard.example/v2/mine/openai/v1"'))
-  assert.ok(sentence('openai').includes('model="org/tiny"'), 'the model is named without its revision')
+  assert.ok(sentence('openai').includes('base_url="https://runyard.example/openai/v1"'))
+  assert.ok(sentence('openai').includes('model="my model"'), 'the endpoint is the model')
 })
 
 test('no program has a key in it', () => {
-  for (const { text } of listSnippets(QUEUE)) assert.match(text, /RUNYARD_API_KEY/)
+  for (const { text } of listSnippets(QUEUE, QUEUE_URL)) assert.match(text, /RUNYARD_API_KEY/)
 })
 
 test('a server behind an endpoint is called at its own address, and not by clients of jobs', () => {
@@ -53,17 +53,18 @@ test('a server behind an endpoint is called at its own address, and not by clien
   const health = `${QUEUE_URL}/v2/mine/health`
   const browserUrl = 'http://mine.lb.localhost:8080'
   assert.deepEqual(
-    listSnippets(balanced).map(({ id }) => id),
-    ['curl', 'python', 'javascript'],
+    listSnippets(balanced, QUEUE_URL).map(({ id }) => id),
+    ['curl', 'python', 'javascript', 'openai'],
   )
+  assert.equal(sentence('openai', balanced), sentence('openai'))
   assert.match(sentence('curl', balanced), /^curl -sS http:\/\/127\.0\.0\.1:8080\/lb\/mine\/ -H/)
   assert.deepEqual(
     listAddresses(balanced, QUEUE_URL).map(({ url }) => url),
-    [base, health, `${base}/ping`],
+    [base, `${QUEUE_URL}/openai/v1`, health, `${base}/ping`],
   )
   assert.deepEqual(
     listAddresses({ ...balanced, browserUrl }, QUEUE_URL).map(({ url }) => url),
-    [base, browserUrl, health, `${base}/ping`],
+    [base, browserUrl, `${QUEUE_URL}/openai/v1`, health, `${base}/ping`],
   )
   assert.ok(listAddresses(QUEUE, QUEUE_URL).some(({ url }) => url === `${at}/openai/v1`))
 })

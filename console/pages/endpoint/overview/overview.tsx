@@ -38,7 +38,7 @@ export function Overview({ endpoint }: { readonly endpoint: Endpoint }) {
 const CHOSEN = 'runyard.snippet'
 
 function CallSnippets({ endpoint }: { readonly endpoint: Endpoint }) {
-  const snippets = listSnippets(endpoint)
+  const snippets = listSnippets(endpoint, who.value!.server.queueUrl)
   const [id, setId] = useState(localStorage.getItem(CHOSEN) ?? 'curl')
   const shownSnippet = snippets.find(snippet => snippet.id === id) ?? snippets[0]!
   const choose = (chosen: Snippet['id']) => {
@@ -93,7 +93,7 @@ const STATES: Readonly<Record<Worker['status'], readonly [Tone, string]>> = {
 }
 const MAX_DOTS = 40
 
-function Workers({ endpoint: { id, workers: allowed } }: { readonly endpoint: Endpoint }) {
+function Workers({ endpoint: { id, type, workers: allowed } }: { readonly endpoint: Endpoint }) {
   const workers = useResource(
     mayManage('read') ? `workers ${id}` : null,
     signal => api('GET /v2/serverless/{id}/workers', { path: { id }, signal }),
@@ -105,7 +105,10 @@ function Workers({ endpoint: { id, workers: allowed } }: { readonly endpoint: En
         {({ workers: all }) =>
           all.length === 0 ? (
             <p class="faint">
-              No worker runs.{allowed.max > 0 ? ' The next job starts one.' : ' None may start: workers at most is 0.'}
+              No worker runs.
+              {allowed.max > 0
+                ? ` The next ${type === 'QUEUE' ? 'job' : 'request'} starts one.`
+                : ' None may start: workers at most is 0.'}
             </p>
           ) : (
             <ul class="worker-dots" aria-label="Workers">

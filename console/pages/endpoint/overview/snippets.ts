@@ -13,7 +13,7 @@ export interface Snippet {
   readonly text: string
 }
 
-type CalledEndpoint = Pick<Endpoint, 'id' | 'type' | 'requestUrls' | 'browserUrl' | 'modelReferences'>
+type CalledEndpoint = Pick<Endpoint, 'id' | 'name' | 'type' | 'requestUrls' | 'browserUrl'>
 
 /** An address of an endpoint, with its purpose. */
 export interface Address {
@@ -28,6 +28,7 @@ export function listAddresses({ id, requestUrls, browserUrl }: CalledEndpoint, q
     return [
       { name: 'Your server', method: null, url: requestUrls.base },
       ...(browserUrl == null ? [] : [{ name: 'In browsers', method: null, url: browserUrl }]),
+      { name: 'OpenAI', method: null, url: `${queueUrl}/openai/v1` },
       { name: 'Health', method: 'GET', url: `${queueUrl}/v2/${id}/health` },
       { name: 'Health of a worker', method: 'GET', url: requestUrls.health },
     ]
@@ -44,12 +45,11 @@ export function listAddresses({ id, requestUrls, browserUrl }: CalledEndpoint, q
   ]
 }
 
-/** The programs for an endpoint. */
-export function listSnippets(endpoint: CalledEndpoint): readonly Snippet[] {
-  const { id, requestUrls, modelReferences } = endpoint
-  if ('base' in requestUrls) return balancedSnippets(requestUrls.base)
+/** The programs for an endpoint. @param queueUrl as of {@link listAddresses} */
+export function listSnippets(endpoint: CalledEndpoint, queueUrl: string): readonly Snippet[] {
+  const { id, name, requestUrls } = endpoint
+  if ('base' in requestUrls) return [...balancedSnippets(requestUrls.base), openAiSnippet(name, queueUrl)]
   const base = serverBase(requestUrls.run, id)
-  const model = modelReferences[0]?.replace(/:[^:/]*$/, '') ?? 'your-model'
   return [
     {
       id: 'curl',
@@ -87,25 +87,30 @@ export function listSnippets(endpoint: CalledEndpoint): readonly Snippet[] {
         'console.log(job.output)',
       ].join('\n'),
     },
-    {
-      id: 'openai',
-      title: 'OpenAI',
-      install: 'pip install openai',
-      text: [
-        'import os',
-        'import openai',
-        '',
-        'client = openai.OpenAI(',
-        `    base_url="${base}/${id}/openai/v1",`,
-        '    api_key=os.environ["RUNYARD_API_KEY"],',
-        ')',
-        'for event in client.chat.completions.create(',
-        `    model="${model}", messages=[{"role": "user", "content": "Hello"}], stream=True`,
-        '):',
-        '    print(event.choices[0].delta.content or "", end="", flush=True)',
-      ].join('\n'),
-    },
+    openAiSnippet(name, queueUrl),
   ]
+}
+
+/** A chat at the base URL of all models, where the name of the endpoint is that of its model. */
+function openAiSnippet(name: string, queueUrl: string): Snippet {
+  return {
+    id: 'openai',
+    title: 'OpenAI',
+    install: 'pip install openai',
+    text: [
+      'import os',
+      'import openai',
+      '',
+      'client = openai.OpenAI(',
+      `    base_url="${queueUrl}/openai/v1",`,
+      '    api_key=os.environ["RUNYARD_API_KEY"],',
+      ')',
+      'for event in client.chat.completions.create(',
+      `    model=${JSON.stringify(name)}, messages=[{"role": "user", "content": "Hello"}], stream=True`,
+      '):',
+      '    print(event.choices[0].delta.content or "", end="", flush=True)',
+    ].join('\n'),
+  }
 }
 
 function balancedSnippets(base: string): readonly Snippet[] {
