@@ -211,7 +211,7 @@ export interface Events {
    */
   'right.refused': { account: OwnerId; keyId: KeyId; right: RefusedRight; operation?: string }
   /** A preflight request for a page of this origin was refused. */
-  'page.refused': { origin: string; endpointId: EndpointId }
+  'page.refused': { origin: string; endpointId: EndpointId | null }
   /** A caller changed an object of an account; `object` is its id or name. */
   'change.made': Change
   'account.created': { account: OwnerId; by: KeyId }

@@ -11,7 +11,7 @@ export const ANY_ORIGIN = '*'
 const MAX_AGE_S = '600'
 const METHODS = 'GET, POST'
 /** Besides the few that browsers always show to a page. */
-const EXPOSED = 'retry-after, x-request-id'
+const EXPOSED = 'retry-after, x-request-id, x-runyard-job-id, x-runyard-wait'
 
 /** The origins that an endpoint names itself. */
 export type FindOrigins = (id: EndpointId) => Promise<readonly string[]>
@@ -54,11 +54,16 @@ export class CorsOrigins {
   /** Lets the page of a request read the response, if it may. */
   async allow(request: Request, route: SurfaceRoute, response: Response): Promise<void> {
     if (this.#origins.size > 0 || request.headers.has('origin')) response.headers.append('vary', 'origin')
+    const fields = await this.fields(request, route)
+    for (let at = 0; at + 1 < fields.length; at += 2) response.headers.set(fields[at]!, fields[at + 1]!)
+  }
+
+  /** The fields that let the page of a request read its response, names and values in turn; none if it may not. */
+  async fields(request: Request, route: SurfaceRoute): Promise<readonly string[]> {
     // Without the database every request fails, so no page needs to read the response.
     const origin = await this.#allowed(request, route).catch(() => null)
-    if (origin === null) return
-    response.headers.set('access-control-allow-origin', origin)
-    response.headers.set('access-control-expose-headers', EXPOSED)
+    if (origin === null) return []
+    return ['access-control-allow-origin', origin, 'access-control-expose-headers', EXPOSED]
   }
 
   /**
@@ -76,10 +81,11 @@ export class CorsOrigins {
     return allowedBy(new Set(await this.#findOrigins(id)), origin)
   }
 
-  /** Null if the path names no endpoint. */
+  /** Null if the path names neither an endpoint nor the models. */
   #refuse(request: Request, { segments }: SurfaceRoute): Response | null {
-    const id = endpointSegment(segments)
-    if (!isEndpointId(id)) return null
+    const named = endpointSegment(segments)
+    const id = isEndpointId(named) ? named : null
+    if (id === null && named !== '') return null
     const origin = shownOrigin(request.headers.get('origin') ?? '')
     this.#emit('page.refused', { origin, endpointId: id })
     return jsonText(JSON.stringify({ error: pageRefusal(origin, id) }), 403)

@@ -80,6 +80,8 @@ export interface HandedRequest {
    * head is that of the worker.
    */
   readonly waitsFor?: string
+  /** Fields of the response in place of those of the worker, names and values in turn; none when left out. */
+  readonly answerFields?: readonly string[]
   /** True if the stream was asked for an event of usage that its client did not ask for; false when left out. */
   readonly hidesUsage?: boolean
   /** The model in the request, by which its caller may have a right to it; by that on the endpoint when left out. */
@@ -102,6 +104,8 @@ export interface SurfaceEnv extends RequestEnv {
    * has checked where the request comes from.
    */
   readonly session?: OpenSession
+  /** Fields that let the page of the request read the response, names and values in turn; none when left out. */
+  readonly pageFields?: readonly string[]
 }
 
 /** The body of a request as it arrives. */

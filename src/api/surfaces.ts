@@ -99,7 +99,10 @@ export function dispatch(
     if (surface === null) return refuseAddress(request, env.route.url, offered.has('console') ? consoleUrl : null)
     if (!CALLED_BY_PAGES.has(surface))
       return isPreflight(request) ? managementRefusal() : surfaces[surface](request, env)
-    const response = (await cors.preflight(request, env.route)) ?? (await surfaces[surface](request, env))
+    const asked = await cors.preflight(request, env.route)
+    // A worker writes the response of its load-balancing endpoint, and knows no pages of this address.
+    const pageFields = surface === 'openai' && asked === null ? await cors.fields(request, env.route) : []
+    const response = asked ?? (await surfaces[surface](request, { ...env, pageFields }))
     await cors.allow(request, env.route, response)
     return response
   }

@@ -147,7 +147,10 @@ export class Gateway implements Entrance {
     }
     keyLimits
       .decide(caller)
-      .then(decision => this.#forward(arrival, { ...admitted, answerFields: requireWithin(decision) }))
+      .then(decision => {
+        const answerFields = [...(admitted.answerFields ?? []), ...requireWithin(decision)]
+        this.#forward(arrival, { ...admitted, answerFields })
+      })
       .catch(thrown => this.#refuse(arrival, thrown))
   }
 

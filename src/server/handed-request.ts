@@ -23,7 +23,18 @@ export function handOver(
   entrance: Entrance,
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  { endpointId, caller, prefix, path, body, bodyFor, waitsFor, hidesUsage = false, model }: HandedRequest,
+  {
+    endpointId,
+    caller,
+    prefix,
+    path,
+    body,
+    bodyFor,
+    waitsFor,
+    answerFields = [],
+    hidesUsage = false,
+    model,
+  }: HandedRequest,
 ): HandedOver {
   const replay = replayed(incoming, body, waitsFor !== undefined || caller.accounting === true)
   if (bodyFor === undefined) fill(replay, body)
@@ -42,6 +53,7 @@ export function handOver(
     path,
     host: null,
     hidesUsage,
+    answerFields,
     errorForm: errorForm(path),
     ...(model === undefined ? {} : { model }),
     ...(waitsFor === undefined ? {} : { waitsFor }),

@@ -210,7 +210,8 @@ export async function handOver(
   requireSize(body, parts.balancedBodyBytes)
   if (env.balanced === undefined) throw new AppError('unavailable', 'this address has no load-balancing endpoints')
   const path = route + env.route.url.search
-  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix, path, body, ...rest })
+  const { pageFields: answerFields = [] } = env
+  const handed = env.balanced({ endpointId: endpoint.id, caller, prefix, path, body, answerFields, ...rest })
   await handed.sent
   return handed
 }

@@ -19,10 +19,14 @@ export function shownOrigin(origin: string): string {
  * The refusal of a page that calls an endpoint, with the command that allows it. It is the same for an endpoint
  * that does not exist.
  * @param origin from {@link shownOrigin}
+ * @param id null for the models of all endpoints
  */
-export function pageRefusal(origin: string, id: EndpointId): string {
+export function pageRefusal(origin: string, id: EndpointId | null): string {
+  const called = id === null ? 'models' : `endpoint ${id}`
   if (origin === NO_ORIGIN)
-    return `a page without an origin, such as one of a file, may not call endpoint ${id}: serve the page over http, and name its origin with --cors-origins`
+    return `a page without an origin, such as one of a file, may not call ${called}: serve the page over http, and name its origin with ${id === null ? '--cors-origin' : '--cors-origins'}`
+  if (id === null)
+    return `pages of ${origin} may not call models: allow them with --cors-origin ${origin} of runyard serve`
   const update = `runyard endpoints update ${id} --cors-origins ${origin}`
-  return `pages of ${origin} may not call endpoint ${id}: allow them with "${update}", or for all endpoints with --cors-origin of runyard serve`
+  return `pages of ${origin} may not call ${called}: allow them with "${update}", or for all endpoints with --cors-origin of runyard serve`
 }

@@ -249,6 +249,7 @@ export class GatewayAdmission {
     if (subprotocol !== null) request.subprotocol = subprotocol
     if (route.model !== undefined) request.model = route.model
     if (route.waitsFor !== undefined) request.waitsFor = route.waitsFor
+    if (route.answerFields !== undefined && route.answerFields.length > 0) request.answerFields = route.answerFields
     if (route.hidesUsage === true) request.hidesUsage = true
     if (route.errorForm !== undefined) request.errorForm = route.errorForm
     if (route.complete !== undefined) request.complete = route.complete

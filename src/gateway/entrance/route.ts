@@ -23,6 +23,8 @@ export interface GatewayRoute {
   readonly model?: string
   /** See `waitsFor` of {@link ProxyRequest}. */
   readonly waitsFor?: ProxyRequest['waitsFor']
+  /** See `answerFields` of {@link ProxyRequest}. */
+  readonly answerFields?: readonly string[]
   /** See `hidesUsage` of {@link ProxyRequest}. */
   readonly hidesUsage?: boolean
   /** See `errorForm` of {@link ProxyRequest}. */

@@ -239,7 +239,7 @@ const SENTENCES: Readonly<Record<string, (fields: Readonly<Record<string, unknow
   'job.failed': ({ jobId, endpoint, problem }) =>
     `job ${jobId} of ${endpoint} failed: ${problem}; runyard jobs get ${jobId} says more`,
   'jobs.failed': ({ count }) => `${count} more jobs failed in this second; runyard jobs list --failed has them`,
-  'page.refused': ({ origin, endpointId }) => pageRefusal(String(origin), endpointId as EndpointId),
+  'page.refused': ({ origin, endpointId }) => pageRefusal(String(origin), endpointId as EndpointId | null),
   'backup.failed': ({ problem }) => `there is no new backup: ${problem}`,
   'clock.stepped': ({ byMs }) =>
     `the clock of this machine is ${clockDifference(Number(byMs))} the time of the server, which goes on as before; runyard clock says more`,

@@ -1,7 +1,9 @@
 /** Web pages that may call the job operations. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { openRig } from '../../support/rig.ts'
+import type { HandedRequest } from '../../../src/api/surface.ts'
+import { BALANCED } from '../../support/balanced.ts'
+import { KEY, openRig } from '../../support/rig.ts'
 
 const PAGE = 'https://app.example'
 
@@ -81,6 +83,33 @@ test('an endpoint names pages of its own, and no other endpoint has them', async
   assert.equal(wrong.status, 403)
   await rig.ask('PATCH', `/v2/serverless/${mine}`, { body: { corsOrigins: [] } })
   assert.deepEqual(await allowed(mine), [403, null, null])
+})
+
+test('a page is told how it may call models, and reads the answers of their workers', async t => {
+  const rig = await openRig(t, { corsOrigins: [PAGE] })
+  const path = '/openai/v1/chat/completions'
+  const refused = await rig.open(path, preflight('https://evil.example'), 'OPTIONS')
+  assert.equal(refused.status, 403)
+  const { error } = await refused.json()
+  assert.match(error, /may not call models: allow them with --cors-origin https:\/\/evil\.example/)
+  assert.equal((await rig.open(path, preflight(PAGE), 'OPTIONS')).status, 204)
+  await rig.endpoint({ ...BALANCED, name: 'qwen' })
+  const handed: HandedRequest[] = []
+  const call = async (origin: string) => {
+    const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json', origin }
+    const body = JSON.stringify({ model: 'qwen', messages: [] })
+    await rig.surface(new Request(`http://localhost:8080${path}`, { method: 'POST', headers, body }), {
+      delivery: { onSettled: () => {} },
+      requestId: 'r1',
+      balanced: request => {
+        handed.push(request)
+        return { sent: Promise.resolve(), ended: Promise.resolve(200) }
+      },
+    })
+    return handed.at(-1)!.answerFields
+  }
+  assert.deepEqual((await call(PAGE))?.slice(0, 2), ['access-control-allow-origin', PAGE])
+  assert.deepEqual(await call('https://evil.example'), [])
 })
 
 test('what is no origin is refused with its form', async t => {

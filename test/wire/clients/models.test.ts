@@ -19,6 +19,7 @@ import { until } from '../support/until.ts'
 const BALANCED = { type: 'LB', scalerType: 'REQUEST_COUNT', scalerValue: 8, workersMin: 1, workersMax: 1 }
 const QUEUE = { workersMin: 1, workersMax: 1, idleTimeout: 3600 }
 const user = (content: string) => [{ role: 'user' as const, content }]
+const PAGE = 'https://app.example'
 const TEXT = 'héllo wörld 🌍 how are you'
 
 describe('one base URL for all models', { timeout: patient(120_000) }, () => {
@@ -27,7 +28,7 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
   let vllm: string
 
   before(async () => {
-    server = await startServer()
+    server = await startServer({ args: ['--cors-origin', PAGE] })
     client = new OpenAI({ baseURL: `${server.url}/openai/v1`, apiKey: server.apiKey, maxRetries: 0 })
     const queue = (name: string) =>
       makeEndpoint(server, { folder: fixture('node-openai'), settings: { ...QUEUE, name } })
@@ -87,6 +88,18 @@ describe('one base URL for all models', { timeout: patient(120_000) }, () => {
       const whole = await client.chat.completions.create(body)
       assert.equal(whole.choices[0]?.message.content?.length, content.length)
     }
+  })
+
+  test('a page that is allowed reads the answers of all models, and no other page does', async () => {
+    for (const model of ['words', 'qwen'])
+      for (const [origin, shown] of [
+        [PAGE, PAGE],
+        ['https://evil.example', null],
+      ] as const) {
+        const body = { model, messages: user('a') }
+        const { status, headers } = await ask(server, '/openai/v1/chat/completions', { body, headers: { origin } })
+        assert.deepEqual([status, headers.get('access-control-allow-origin')], [200, shown], `${model} ${origin}`)
+      }
   })
 
   test('an unknown model is its exception, with the nearest name', async () => {
