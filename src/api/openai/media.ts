@@ -14,6 +14,9 @@ export function contentType({ method, headers }: Request): string {
 /** Media types that programs send for text by default, also for JSON. */
 const DEFAULT_TYPES = new Set(['', 'text/plain', 'application/x-www-form-urlencoded'])
 
+/** The media type of a form. */
+const FORM = 'multipart/form-data'
+
 /** @throws AppError `unsupported_media` if a type states that the body is not JSON */
 function requireJsonType(type: string): void {
   if (!DEFAULT_TYPES.has(type) && type !== 'application/json' && !type.endsWith('+json')) throw otherMedia(type)
@@ -31,10 +34,15 @@ export interface OpenAiForm {
   readonly parts: readonly FormPart[]
 }
 
-/** The boundary of a form; null for another body. @throws AppError `unsupported_media` for neither a form nor JSON */
+/**
+ * The boundary of a form; null for another body.
+ * @throws AppError `unsupported_media` for neither a form nor JSON, and for a form without a boundary
+ */
 export function boundaryOf(request: Request): string | null {
   const boundary = readBoundary(request.headers.get('content-type') ?? '')
-  if (boundary === null) requireJsonType(contentType(request))
+  const type = contentType(request)
+  if (boundary === null && type === FORM) throw otherMedia(`${type} without a boundary`)
+  if (boundary === null) requireJsonType(type)
   return boundary
 }
 

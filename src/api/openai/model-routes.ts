@@ -4,8 +4,8 @@ import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId } from '../../core/ids.ts'
 import type { FormPart } from '../../core/openai/form.ts'
-import { memberValue, replaced } from '../../core/openai/member-scan.ts'
-import { unknownModel } from '../../core/openai/model-names.ts'
+import { type MemberPlace, memberValue, replaced, textAt } from '../../core/openai/member-scan.ts'
+import { isModelName, unknownModel, wrongModel } from '../../core/openai/model-names.ts'
 import { reportsTokens } from '../../core/openai/token-usage.ts'
 import { withOneMore } from '../../core/scaling/scale.ts'
 import { withoutEnd } from '../../core/text-parts.ts'
@@ -28,6 +28,8 @@ import { answerOfJob, type SubmittedCall, submitCall } from './submitting.ts'
 
 const PREFIX = '/openai'
 const MODELS = '/v1/models'
+/** Bytes of a value that say what it is. */
+const SHOWN_VALUE_BYTES = 64
 
 /** Answers a request below `/openai/v1`. @throws AppError */
 export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: Caller): Promise<Response> {
@@ -36,9 +38,10 @@ export async function answerModels(parts: ApiParts, call: SurfaceCall, caller: C
   // Programs add a version to a base URL that has one.
   const route = pathname.slice(PREFIX.length).replace(/^\/v1(?=\/v1\/)/, '')
   if (!route.startsWith('/v1/')) throw noOperation()
-  const isCalled = request.method === 'GET' && reportsTokens('POST', route)
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  const isCalled = isRead && reportsTokens('POST', route)
   if (isCalled) throw new AppError('method_not_allowed', 'models are called with POST', POST_ONLY)
-  if (request.method === 'GET') return answerList(parts, caller, withoutEnd(route, '/'))
+  if (isRead) return answerList(parts, caller, withoutEnd(route, '/'))
   if (request.method !== 'POST') throw new AppError('method_not_allowed', 'models are called with POST', POST)
   const boundary = boundaryOf(request)
   const maxBytes = Math.max(PAYLOAD_BYTES, parts.balancedBodyBytes)
@@ -102,8 +105,7 @@ async function pass(
   // The worker decides which of them counts: a right on one name must not lead to another.
   if (repeated.has('model')) throw new AppError('invalid', 'the body has the member model more than once')
   const name = place === undefined ? undefined : memberValue(pieces, place)
-  if (place === undefined || typeof name !== 'string')
-    throw new AppError('invalid', 'the body needs the name of a model in its member model, as a text')
+  if (place === undefined || typeof name !== 'string' || !isModelName(name)) throw withoutModel(pieces, place)
   const resolved = await parts.modelCatalog.resolve(caller, name)
   const { endpoint, model } = resolved
   const bodyWith = (other: string) =>
@@ -119,6 +121,18 @@ async function pass(
   return submitCall(parts, call, endpoint, { route, body: asBody, caller, hidesUsage, model: name })
 }
 
+/** The refusal of a body that names no model. @param place of its member `model`; undefined without one */
+function withoutModel(pieces: readonly Uint8Array[], place: MemberPlace | undefined): AppError {
+  if (place !== undefined) return wrongModel(textAt(pieces, place, SHOWN_VALUE_BYTES))
+  const isObject = textAt(pieces, { start: 0, end: SHOWN_VALUE_BYTES }, SHOWN_VALUE_BYTES).trimStart().startsWith('{')
+  return new AppError(
+    'invalid',
+    isObject
+      ? 'the body needs the name of a model in its member model'
+      : 'the body must be a JSON object with a member model',
+  )
+}
+
 /** Passes a form on, as {@link pass}. */
 async function passForm(
   parts: ApiParts,
@@ -132,6 +146,7 @@ async function passForm(
     throw new AppError('invalid', 'the form needs the name of a model in its field model')
   if (fields.length > 1) throw new AppError('invalid', 'the form has the field model more than once')
   const name = textOf(form, field)
+  if (!isModelName(name)) throw wrongModel(JSON.stringify(name))
   const resolved = await parts.modelCatalog.resolve(caller, name)
   const { endpoint, model } = resolved
   if (endpoint.type === 'LOAD_BALANCER') {

@@ -170,19 +170,26 @@ function unescaped(written: string): string {
 /** The value at a place: undefined if it has more than {@link MAX_MEMBER_BYTES}, or is not JSON. */
 export function memberValue(pieces: readonly Uint8Array[], { start, end }: MemberPlace): unknown {
   if (end - start > MAX_MEMBER_BYTES) return undefined
-  const bytes = new Uint8Array(end - start)
-  let offset = 0
-  for (const piece of pieces) {
-    const from = Math.max(start, offset)
-    const to = Math.min(end, offset + piece.length)
-    if (from < to) bytes.set(piece.subarray(from - offset, to - offset), from - start)
-    offset += piece.length
-  }
   try {
-    return JSON.parse(new TextDecoder().decode(bytes))
+    return JSON.parse(textAt(pieces, { start, end }, MAX_MEMBER_BYTES))
   } catch {
     return undefined
   }
+}
+
+/** The text at a place, or its beginning. @param maxBytes of it */
+export function textAt(pieces: readonly Uint8Array[], { start, end }: MemberPlace, maxBytes: number): string {
+  const until = Math.min(end, start + maxBytes)
+  const parts: Uint8Array[] = []
+  let offset = 0
+  for (const piece of pieces) {
+    const from = Math.max(start, offset)
+    const to = Math.min(until, offset + piece.length)
+    if (from < to) parts.push(piece.subarray(from - offset, to - offset))
+    offset += piece.length
+  }
+  const decoder = new TextDecoder()
+  return parts.map(part => decoder.decode(part, { stream: true })).join('') + decoder.decode()
 }
 
 /** The pieces of a body with other bytes in a place. The pieces around it are not copied. */

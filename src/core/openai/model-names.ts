@@ -20,11 +20,29 @@ export interface ModelName {
 
 /** Splits the name of a model; null for one that no model has. */
 export function readModelName(text: string): ModelName | null {
-  if (text === '' || text.length > MAX_MODEL_NAME) return null
+  if (!isModelName(text)) return null
   const slash = text.indexOf('/')
   const hasPart = slash > 0 && slash < text.length - 1
   return { whole: text, part: hasPart ? { endpoint: text.slice(0, slash), model: text.slice(slash + 1) } : null }
 }
+
+/** True for a text that may be the name of a model in a request. */
+export function isModelName(text: string): boolean {
+  return text !== '' && text.length <= MAX_MODEL_NAME
+}
+
+/** The refusal of a value that is no name of a model. @param json the value, or its beginning */
+export function wrongModel(json: string): AppError {
+  const expected = 'model must be the name of a model, as a text'
+  const kind = KINDS[json.slice(0, 1)]
+  const isText = json.startsWith('"')
+  if (isText && json !== '""')
+    return new AppError('invalid', `the name of a model has at most ${MAX_MODEL_NAME} characters`)
+  return new AppError('invalid', isText ? `${expected}; it is empty` : `${expected}, not ${kind ?? 'a number'}`)
+}
+
+/** Kinds of values by their first character in JSON; the others are numbers. */
+const KINDS: Readonly<Record<string, string>> = { '[': 'a list', '{': 'an object', n: 'null', t: 'true', f: 'false' }
 
 /** An endpoint that may answer for a name. */
 export interface ModelCandidate {
@@ -94,7 +112,9 @@ export function unknownModel(name: string, names: readonly string[]): AppError {
   const meant = close === null ? '' : `; did you mean '${close}'?`
   const more = names.length > MAX_SHOWN ? ` and ${names.length - MAX_SHOWN} more` : ''
   const listed =
-    names.length === 0 ? 'this key may use none' : `there are ${names.slice(0, MAX_SHOWN).join(', ')}${more}`
+    names.length === 0
+      ? 'this key may use none'
+      : `there ${names.length === 1 ? 'is' : 'are'} ${names.slice(0, MAX_SHOWN).join(', ')}${more}`
   return new AppError('not_found', `there is no model '${shown}'${meant}${meant === '' ? ': ' : ' '}${listed}`)
 }
 

@@ -292,7 +292,7 @@ test('a key sees and calls the models of its endpoints alone', async t => {
   )
   const refused = await chat(rig, 'other', { key })
   assert.equal(refused.status, 404)
-  assert.equal(refused.json.error.message, "there is no model 'other': there are mine")
+  assert.equal(refused.json.error.message, "there is no model 'other': there is mine")
   const none = await rig.ask('GET', '/openai/v1/models', { key: 'rpa_wrong_key_that_nobody_has' })
   assert.deepEqual([none.status, none.json.error.code], [401, 'invalid_api_key'])
 })
@@ -351,7 +351,7 @@ test('an unknown model is refused in the form of OpenAI, with what there is and 
   const { status, json } = await chat(rig, 'qwen-32')
   assert.equal(status, 404)
   assert.deepEqual(json.error, {
-    message: "there is no model 'qwen-32'; did you mean 'qwen-32b'? there are qwen-32b",
+    message: "there is no model 'qwen-32'; did you mean 'qwen-32b'? there is qwen-32b",
     type: 'not_found_error',
     param: null,
     code: 'not_found',
@@ -373,9 +373,29 @@ test('a request without a model, of another method or to another path says what 
     const { status, json } = await rig.ask(method, path, body === undefined ? {} : { body })
     return [status, json.error.message]
   }
-  const missing = 'the body needs the name of a model in its member model, as a text'
-  for (const body of [{}, { model: 1 }, []])
-    assert.deepEqual(await seen('POST', '/openai/v1/responses', body), [400, missing])
+  const names = 'model must be the name of a model, as a text'
+  for (const [body, problem] of [
+    [{}, 'the body needs the name of a model in its member model'],
+    [[], 'the body must be a JSON object with a member model'],
+    [{ model: 1 }, `${names}, not a number`],
+    [{ model: null }, `${names}, not null`],
+    [{ model: ['qwen'] }, `${names}, not a list`],
+    [{ model: { text: 'x'.repeat(2_000) } }, `${names}, not an object`],
+    [{ model: '' }, `${names}; it is empty`],
+    [{ model: 'x'.repeat(10_000) }, 'the name of a model has at most 512 characters'],
+    [{ model: 'x'.repeat(600) }, 'the name of a model has at most 512 characters'],
+  ] as const)
+    assert.deepEqual(await seen('POST', '/openai/v1/responses', body), [400, problem])
+  const open = { method: 'POST', headers: { authorization: `Bearer ${KEY}`, 'content-type': 'multipart/form-data' } }
+  const form = await rig.open('/openai/v1/audio/transcriptions', { ...open, body: 'x' }, 'POST')
+  assert.deepEqual(
+    [form.status, (await form.json()).error.message],
+    [
+      415,
+      'the body must be JSON (application/json) or a form (multipart/form-data), not multipart/form-data without a boundary',
+    ],
+  )
+  assert.equal((await rig.open('/openai/v1/models', { headers: open.headers }, 'HEAD')).status, 200)
   assert.equal((await seen('PUT', '/openai/v1/chat/completions', {}))[0], 405)
   assert.equal((await seen('GET', '/openai/v1/chat/completions'))[0], 405)
   for (const [method, path] of [
