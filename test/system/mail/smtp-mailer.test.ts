@@ -1,37 +1,13 @@
 /** Mails over SMTP, to a small mail server of the test. */
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
-import { type AddressInfo, createServer } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { createSmtpMailer } from '../../../src/system/mail/smtp-mailer.ts'
+import { startMailServer } from '../../support/mail-server.ts'
 
-/** A mail server that takes one mail after the other. @param refusal answer to the recipient; null to take it */
 async function mailServer(t: TestContext, refusal: string | null = null) {
-  const mails: string[] = []
-  const server = createServer(socket => {
-    let isData = false
-    let text = ''
-    socket.write('220 test\r\n')
-    socket.on('error', () => {})
-    socket.on('data', chunk => {
-      if (isData) {
-        text += chunk
-        if (!text.endsWith('\r\n.\r\n')) return
-        mails.push(text)
-        isData = false
-        socket.write('250 ok\r\n')
-        return
-      }
-      const word = String(chunk).slice(0, 4).toUpperCase()
-      isData = word === 'DATA'
-      const answer = isData ? '354 go on' : word === 'RCPT' && refusal !== null ? refusal : '250 ok'
-      socket.write(`${answer}\r\n`)
-    })
-  })
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  const server = await startMailServer(refusal)
   t.after(() => server.close())
-  return { url: `smtp://127.0.0.1:${(server.address() as AddressInfo).port}`, mails }
+  return server
 }
 
 const MAIL = { to: 'me@example.org', subject: 'Runyard: chat needs attention', text: 'workers crash\n', id: 'm1' }

@@ -142,6 +142,7 @@ export const WITHOUT_CONTAINERS: Readonly<Record<string, string>> = {
   'first-hour/team': 'its workers are in containers',
   'first-hour/page': 'it is about browsers',
   'clients/examples': 'folders are what processes run',
+  'clients/alerts': 'it starts no worker',
   'clients/models': 'models lead to endpoints, and the routes of these have tests of their own',
   'first-hour/wrong-start': 'it starts no container',
   'first-hour/terminal': 'folders are what processes run',
