@@ -1,6 +1,8 @@
 /** Tokens of load-balanced requests: the sums are those that the worker said, over a kill of the server. */
 import assert from 'node:assert/strict'
 import { Agent } from 'node:http'
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { test } from 'node:test'
 import { patient } from '../../support/patience.ts'
 import { answerOf, type Balanced, balancedEndpoint, call, open } from '../support/balanced.ts'
@@ -10,6 +12,8 @@ import { until } from '../support/until.ts'
 
 const REQUESTS = 24
 const PATH = '/v1/chat/completions'
+/** Tokens of each request under load. */
+const EACH = { prompt: 70, completion: 3 } as const
 const sentBody = (fields: object) =>
   JSON.stringify({ model: 'tiny', messages: [], stream_options: { include_usage: true }, ...fields })
 
@@ -20,6 +24,50 @@ async function sumsOf(server: Server, requests: number) {
     assert.ok(json.metadata, text)
     return json.metadata.totals.requests === requests && json
   })
+}
+
+/** Requests that the database of a server has, which no read of the server has made it store. */
+function storedRequests({ dataDir }: Server): number {
+  using database = new DatabaseSync(join(dataDir, 'runyard.sqlite'), { readOnly: true })
+  const { requests } = database.prepare('SELECT coalesce(sum(requests), 0) AS requests FROM token_days').get()!
+  return Number(requests)
+}
+
+/**
+ * A server that is killed under load loses at most what came since it last stored sums, which it does by itself, and
+ * stores no part of a request. Each request here has the same tokens.
+ * @param before requests until now
+ * @returns the server that is started again, and the requests that it knows
+ */
+async function killedUnderLoad(node: Balanced, before: number, args: readonly string[]) {
+  const { server } = node
+  const body = sentBody({ stream: true, prompt: EACH.prompt, completion: EACH.completion })
+  let answered = 0
+  let begun = 0
+  let isOver = false
+  const client = async () => {
+    while (!isOver) {
+      begun += 1
+      const { status } = await call(node, PATH, { method: 'POST', body }).catch(() => ({ status: 0 }))
+      if (status !== 200) return
+      answered += 1
+    }
+  }
+  const clients = Array.from({ length: 4 }, client)
+  await until('sums to be stored in the middle of it', async () => storedRequests(server) > before)
+  const stored = storedRequests(server)
+  const target = answered + 20
+  await until('more to be answered', async () => answered >= target)
+  await server.kill9()
+  isOver = true
+  await Promise.all(clients)
+  const next = await startServer({ args, dataDir: server.dataDir })
+  const { totals } = (await ask(next, '/v2/billing/tokens')).json.metadata
+  assert.ok(
+    totals.requests >= stored && totals.requests <= before + begun,
+    `${totals.requests} of ${stored} to ${begun}`,
+  )
+  return { next, totals, load: totals.requests - before }
 }
 
 /** A limit of requests is exact, whichever threads they come to. */
@@ -95,12 +143,15 @@ test('tokens of answers and streams add up, also when the server is killed and s
   hanging.end(sentBody({ stream: true, hangs: true, prompt: 5, completion: 5 }))
   const answer = await answerOf(hanging)
   answer.on('error', () => {}).resume()
-  await server.kill9()
-  const next = await startServer({ args, dataDir: server.dataDir })
-  assert.deepEqual((await sumsOf(next, REQUESTS)).metadata.totals, { ...counted, ...total })
+  const { next, totals, load } = await killedUnderLoad(node, REQUESTS, args)
+  total.promptTokens += load * EACH.prompt
+  total.completionTokens += load * EACH.completion
+  const requests = REQUESTS + load
+  assert.deepEqual(totals, { requests, measuredRequests: requests, cachedTokens: 0, ...total })
   await send({ ...node, server: next })
-  const after = (await sumsOf(next, 2 * REQUESTS)).metadata.totals
-  assert.deepEqual(after, { requests: 2 * REQUESTS, measuredRequests: 2 * REQUESTS, cachedTokens: 0, ...total })
+  const all = requests + REQUESTS
+  const after = (await sumsOf(next, all)).metadata.totals
+  assert.deepEqual(after, { requests: all, measuredRequests: all, cachedTokens: 0, ...total })
   await limitsHold({ ...node, server: next })
   await accountingHolds(next, node.id)
 })
