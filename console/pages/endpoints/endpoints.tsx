@@ -124,6 +124,7 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
     id: 'state',
     title: 'State',
     width: '120px',
+    isFixed: true,
     sort: row => shownState(row).rank,
     cell: row => {
       const { tone, title } = shownState(row)
@@ -140,7 +141,8 @@ const COLUMNS: readonly Column<EndpointOverview>[] = [
   {
     id: 'queue',
     title: 'Queue',
-    width: '70px',
+    width: '58px',
+    isFixed: true,
     align: 'end',
     sort: ({ jobs }) => jobs.inQueue,
     cell: ({ jobs }) => count(jobs.inQueue),
