@@ -102,7 +102,7 @@ export function dispatch(
     const asked = await cors.preflight(request, env.route)
     // A worker writes the response of its load-balancing endpoint, and knows no pages of this address.
     const pageFields = surface === 'openai' && asked === null ? await cors.fields(request, env.route) : []
-    const response = asked ?? (await surfaces[surface](request, { ...env, pageFields }))
+    const response = asked ?? (await surfaces[surface](request, pageFields.length === 0 ? env : { ...env, pageFields }))
     await cors.allow(request, env.route, response)
     return response
   }
