@@ -71,9 +71,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
   test('a key is shown once, works, and is refused once it is revoked', async () => {
     const visitor = await signedIn('/keys')
     const { page } = visitor
-    await page.getByRole('button', { name: 'New key' }).click()
-    const form = page.getByRole('dialog', { name: 'New key' })
-    await form.getByLabel('Name').fill('a client')
+    const form = await newKeyForm(page, 'a client')
     await form.getByLabel('The key may').selectOption('Everything')
     await form.getByRole('button', { name: 'Create the key' }).click()
     const apiKey = await takenKey(page, 'The new key')
@@ -94,9 +92,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
   test('a key is limited to models, requests and tokens, and a change keeps the rest', async () => {
     const visitor = await signedIn('/keys')
     const { page } = visitor
-    await page.getByRole('button', { name: 'New key' }).click()
-    const form = page.getByRole('dialog', { name: 'New key' })
-    await form.getByLabel('Name', { exact: true }).fill('of a model')
+    const form = await newKeyForm(page, 'of a model')
     await form.getByLabel('Jobs').selectOption('Nothing')
     await form.getByRole('button', { name: 'Add the model hello-node' }).click()
     const models = form.getByLabel('Models', { exact: true })
@@ -137,9 +133,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
   test('a key for files is shown with its pair for S3', async () => {
     const visitor = await signedIn('/keys')
     const { page } = visitor
-    await page.getByRole('button', { name: 'New key' }).click()
-    const form = page.getByRole('dialog', { name: 'New key' })
-    await form.getByLabel('Name', { exact: true }).fill('of files')
+    const form = await newKeyForm(page, 'of files')
     await form.getByLabel('Files of network volumes').selectOption('Read and write')
     await form.getByRole('button', { name: 'Create the key' }).click()
     const shown = page.getByRole('dialog', { name: 'The new key' })
@@ -460,6 +454,14 @@ async function deployedApp(server: Server): Promise<{ app: string; build: string
 async function wrongAt(page: Page, label: string): Promise<string> {
   const field = page.locator('.field').filter({ has: page.getByLabel(label, { exact: true }) })
   return field.locator('.wrong').first().innerText()
+}
+
+/** Opens the form of a new key of this name. */
+async function newKeyForm(page: Page, name: string): Promise<Locator> {
+  await page.getByRole('button', { name: 'New key' }).click()
+  const form = page.getByRole('dialog', { name: 'New key' })
+  await form.getByLabel('Name', { exact: true }).fill(name)
+  return form
 }
 
 /** A key that is shown once. It is not left by accident. */
