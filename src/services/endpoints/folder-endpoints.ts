@@ -127,9 +127,12 @@ export async function ensureFolderEndpoint(
   return (await endpoints.save(by, { config: endpointConfig, runs: template.id, wantedId: idFromName(name) })).endpoint
 }
 
-/** True if the next worker of an endpoint starts later because others of its release crashed. */
+/**
+ * True if the next worker of an endpoint starts later because others of its release crashed. False where that cannot
+ * be read: a start on a damaged database goes on, and says so later.
+ */
 async function waitsAfterCrashes({ store, clock }: FolderParts, id: EndpointId): Promise<boolean> {
-  const snapshot = await store.endpoints.snapshot(id)
+  const snapshot = await store.endpoints.snapshot(id).catch(() => null)
   return snapshot !== null && currentBackoff(snapshot).untilMs > clock.now()
 }
 
