@@ -1,7 +1,7 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { createDurably, ensureFolder } from '../disk/durable-file.ts'
+import { ensureFolder, writeDurably } from '../disk/durable-file.ts'
 
 /** Identity of a running server, for those who find its data directory. */
 export interface ServerInfo {
@@ -99,8 +99,9 @@ export function lockDataDir(folder: string, shares = false): DataDirLock | HeldD
  * RunPod's SDK packs by the rules of Git. A file that exists stays as it is.
  */
 function hideFromArchives(folder: string): void {
+  const file = join(folder, HIDING)
   try {
-    createDurably(join(folder, HIDING), '*\n')
+    if (!existsSync(file)) writeDurably(file, '*\n')
   } catch {
     // A folder without room or without the right to write: those who write what the server needs say so.
   }

@@ -11,7 +11,10 @@ const NOTE = 'restore-unfinished'
 /** Folder to which a restore writes until all is checked. */
 const DRAFT = 'restore'
 /** Names in a folder that counts as empty: of a file system, of the lock of a data directory, and of a restore. */
-const OWN = new Set(['lost+found', '.gitignore', 'lock.sqlite', 'lock.sqlite-journal', NOTE, `${NOTE}${NEW}`, DRAFT])
+const OWN = new Set([
+  ...['lost+found', '.gitignore', `.gitignore${NEW}`, 'lock.sqlite', 'lock.sqlite-journal'],
+  ...[NOTE, `${NOTE}${NEW}`, DRAFT],
+])
 
 /** The refusal of a data directory whose restore was not finished, without a full stop; null for all others. */
 export function unfinishedRestore(dataDir: string): string | null {

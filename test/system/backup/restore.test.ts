@@ -58,11 +58,11 @@ function readState(folder: string): string {
   return names.map(name => `${name} ${fs.statSync(join(folder, name)).size > 0}`).join('\n')
 }
 
-/** The content of all files but the lock of the folder and what is not whole. */
+/** The content of all files but those that the lock of the folder makes and what is not whole. */
 function readContent(folder: string): Record<string, string> {
   if (!existsSync(folder)) return {}
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
-    name => !name.startsWith('lock.') && !name.endsWith('.new'),
+    name => !name.startsWith('lock.') && name !== '.gitignore' && !name.endsWith('.new'),
   )
   const files = names.filter(name => fs.statSync(join(folder, name)).isFile()).sort()
   const digest = (name: string) => createHash('sha256').update(readFileSync(join(folder, name)))
