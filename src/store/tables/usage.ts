@@ -39,17 +39,17 @@ const WITHIN = 'hour_ms >= $2 AND hour_ms < $3'
 export const jobSumsOfOwner = `
   ${JOB_SUMS} WHERE owner = $1 AND ${WITHIN} GROUP BY endpoint_id ORDER BY endpoint_id`
 
-/** As {@link jobSumsOfOwner}, $4 endpoint. */
+/** As {@link jobSumsOfOwner}, $4 endpoint. Found by it: the index of the owner has the hours of all its endpoints. */
 export const jobSumsOfEndpoint = `
-  ${JOB_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND owner = $1 GROUP BY endpoint_id`
+  ${JOB_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND (owner || '') = $1 GROUP BY endpoint_id`
 
 /** $1 owner, $2 from when, $3 before when. */
 export const workerSumsOfOwner = `
   ${WORKER_SUMS} WHERE owner = $1 AND ${WITHIN} GROUP BY endpoint_id, flavor ORDER BY endpoint_id, flavor`
 
-/** As {@link workerSumsOfOwner}, $4 endpoint. */
+/** As {@link workerSumsOfOwner}, $4 endpoint, by which it is found. */
 export const workerSumsOfEndpoint = `
-  ${WORKER_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND owner = $1 GROUP BY endpoint_id, flavor ORDER BY flavor`
+  ${WORKER_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND (owner || '') = $1 GROUP BY endpoint_id, flavor ORDER BY flavor`
 
 const METER_COLUMNS =
   'id, owner, endpoint_id, flavor, ready_at_ms, idle_ms, idle_since_ms, counted_until_ms, counted_idle_ms, frozen_ms, ' +
@@ -58,8 +58,8 @@ const METER_COLUMNS =
 /** $1 worker. */
 export const meterOfWorker = `SELECT ${METER_COLUMNS} FROM workers WHERE id = $1`
 
-/** $1 owner. Workers that have not ended. */
-export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND owner = $1 ORDER BY id`
+/** $1 owner. Workers that have not ended, in no order: in that of their ids all that ended would be read too. */
+export const metersOfOwner = `SELECT ${METER_COLUMNS} FROM workers WHERE ${ALIVE} AND owner = $1`
 
 /** $1 owner, $2 endpoint. */
 export const metersOfEndpoint = `

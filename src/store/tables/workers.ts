@@ -256,12 +256,14 @@ export const endPause = `
   WHERE id = $1 AND state = 'READY' AND paused_at_ms IS NOT NULL
   RETURNING ${WORKER_COLUMNS}`
 
-/** Workers that hold jobs of low priority and no others. */
+/**
+ * Workers that hold jobs of low priority and no others. In no order: in that of their ids all that ended would be
+ * read.
+ */
 export const withLowPriorityOnly = `
   SELECT id AS worker_id FROM workers WHERE ${ALIVE}
     AND EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING} AND low_priority = 1)
-    AND NOT EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING} AND low_priority = 0)
-  ORDER BY id`
+    AND NOT EXISTS (SELECT 1 FROM jobs WHERE worker_id = workers.id AND ${RUNNING} AND low_priority = 0)`
 
 /** $1 worker, $2 when it was frozen, $3 now. Its GPUs are free. */
 export const workerAsleep = `
