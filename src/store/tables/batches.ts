@@ -246,15 +246,16 @@ export const queueTail = `
 /** $1 batch, $2 its new place, $3 now. */
 export const passTurn = 'UPDATE batches SET position = $2, turn_at_ms = $3 WHERE id = $1'
 
+const OF_QUEUE = `endpoint_id = job.endpoint_id AND ${guard('claim')} AND queue = job.queue`
+
 /**
  * $1 job, $2 limit. Number of requests of its batch that wait before it; no row when it does not wait for a turn of
  * its batch.
  */
 export const requestsBefore = `
   SELECT job.queue AS batch_id, (SELECT COUNT(*) FROM (
-    SELECT 1 FROM jobs
-    WHERE endpoint_id = job.endpoint_id AND ${guard('claim')} AND queue = job.queue
-      AND (low_priority, position) < (job.low_priority, job.position) LIMIT $2) AS few) AS before
+    SELECT 1 FROM jobs WHERE ${OF_QUEUE} AND low_priority = job.low_priority AND position < job.position
+    UNION ALL SELECT 1 FROM jobs WHERE ${OF_QUEUE} AND low_priority < job.low_priority LIMIT $2) AS few) AS before
   FROM jobs AS job WHERE job.id = $1 AND job.${guard('claim')} AND job.queue NOT IN ('', '${SUSPECT_QUEUE}')`
 
 /** A row of `batches`. */

@@ -6,10 +6,17 @@ import type { EndedRow } from '../../tables/jobs.ts'
 import { query, queryOne, type Steps } from '../operation.ts'
 import { lengthWithin } from './removed-jobs.ts'
 
-/** $1 endpoint, $2 and $3 the queue and the priority behind which it stands. The next queue in which a job waits. */
+const firstQueue = (behind: string) => `
+    SELECT * FROM (SELECT queue, low_priority FROM jobs WHERE endpoint_id = $1 AND ${guard('purge')} AND ${behind}
+      ORDER BY queue, low_priority LIMIT 1)`
+
+/**
+ * $1 endpoint, $2 and $3 the queue and the priority behind which it stands. The next queue in which a job waits. As
+ * one comparison of both columns SQLite would read all jobs of the queue before.
+ */
 export const nextQueue = `
-  SELECT queue, low_priority FROM jobs
-  WHERE endpoint_id = $1 AND ${guard('purge')} AND (queue, low_priority) > ($2, $3)
+  SELECT queue, low_priority FROM (${firstQueue('queue = $2 AND low_priority > $3')} AS same
+    UNION ALL${firstQueue('queue > $2')} AS next) AS queues
   ORDER BY queue, low_priority LIMIT 1`
 
 /** $1 endpoint, $2 queue, $3 priority. The place of the last job of a queue. */
