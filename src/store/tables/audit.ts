@@ -61,20 +61,24 @@ export const readEntries = `SELECT ${SHOWN} FROM audit_entries WHERE sequence > 
 /** $1 the entry behind which they are, $2 limit. */
 export const readWhole = 'SELECT * FROM audit_entries WHERE sequence > $1 ORDER BY sequence LIMIT $2'
 
+/** One step into the index by time. As a maximum all entries before the instant would be read. */
+const lastBefore = (instant: string) =>
+  `(SELECT sequence FROM audit_entries WHERE at_ms < ${instant} ORDER BY at_ms DESC, sequence DESC LIMIT 1)`
+
 /** Columns that a list can filter. */
 export type FilterColumn = 'account' | 'key_id' | 'operation' | 'object' | 'surface'
 
 /**
  * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 limit, then a value for each column.
- * Instants never step back from one entry to the next, so bounds of them are bounds of the chain.
+ * Instants never step back from one entry to the next, so bounds of them are bounds of the chain, and the last entry
+ * before an instant is the last one by time too.
  */
 export function listEntries(columns: readonly FilterColumn[]): string {
   const fits = columns.map((column, index) => `AND ${column} = $${index + 5}`).join(' ')
   return `
     SELECT ${SHOWN} FROM audit_entries
     WHERE sequence < $1 AND is_begun = 0 ${fits}
-      AND sequence > COALESCE((SELECT MAX(sequence) FROM audit_entries WHERE at_ms < $2), 0)
-      AND sequence <= COALESCE((SELECT MAX(sequence) FROM audit_entries WHERE at_ms < $3), 0)
+      AND sequence > COALESCE(${lastBefore('$2')}, 0) AND sequence <= COALESCE(${lastBefore('$3')}, 0)
     ORDER BY sequence DESC LIMIT $4`
 }
 
