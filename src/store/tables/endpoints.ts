@@ -85,11 +85,11 @@ export const listEndpoints: Readonly<Record<ListedKind, string>> = {
 /** $1 endpoint. A task starts no worker again. */
 export const endTask = 'UPDATE endpoints SET workers_min = 0, workers_max = 0 WHERE id = $1 AND runs_once = 1'
 
-/** $1 instant, $2 limit. Tasks whose worker ended before it. */
+/** $1 instant, $2 limit. Tasks whose worker ended before it, in the order of the index that has tasks alone. */
 export const endedTasks = `
   SELECT id FROM endpoints WHERE runs_once = 1 AND workers_max = 0 AND created_at_ms < $1 AND NOT EXISTS (
     SELECT 1 FROM workers WHERE endpoint_id = endpoints.id AND (${ALIVE} OR exited_at_ms >= $1))
-  ORDER BY id LIMIT $2`
+  ORDER BY owner, created_at_ms, id LIMIT $2`
 
 /** $1 root. Tasks that its workers, and the tasks of these, started. */
 export const countStartedTasks = `
@@ -97,11 +97,11 @@ export const countStartedTasks = `
     CAST(COALESCE(SUM(CASE WHEN workers_max > 0 THEN 0 ELSE 1 END), 0) AS {{integer}}) AS ended
   FROM endpoints WHERE task_root = $1`
 
-/** $1 limit. Tasks whose starter was removed. */
+/** $1 limit. Tasks whose starter was removed, in the order of the index that has started ones alone. */
 export const orphanedTasks = `
   SELECT id FROM endpoints AS task WHERE task_root IS NOT NULL AND NOT EXISTS (
     SELECT 1 FROM endpoints WHERE id = task.started_by)
-  ORDER BY id LIMIT $1`
+  ORDER BY task_root, id LIMIT $1`
 
 /** All ids. */
 export const endpointIds = 'SELECT id FROM endpoints ORDER BY id'
