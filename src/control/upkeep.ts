@@ -1,12 +1,13 @@
 import { maxLogBytes } from '../core/accounts/quotas.ts'
 import { hourStart } from '../core/billing/usage.ts'
-import type { OwnerId } from '../core/ids.ts'
+import type { EndpointId, OwnerId } from '../core/ids.ts'
 import { ATTEMPT_TIMES_KEPT_MS } from '../core/jobs/attempt-times.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
 import { outputBytesByOwner, outputsToShrink } from '../core/workers/output-share.ts'
 import type { Ports } from '../ports/ports.ts'
+import type { UsedImages } from '../ports/store/management-store.ts'
 import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
@@ -40,8 +41,11 @@ const AUDIT_MS = 10_000
 const TIDY_MS = 10 * 60_000
 /** Time after which uploads of files that nobody continues are removed. */
 const UPLOAD_RETENTION_MS = 24 * 3_600_000
-/** Maximum number of workers that one step counts, and of rows of each kind that it removes. */
-const MAX = { workers: 100, rows: 500 }
+/**
+ * Maximum number of workers that one step counts, of rows of each kind that it removes, and of endpoints whose images
+ * one read has.
+ */
+const MAX = { workers: 100, rows: 500, endpoints: 200 }
 
 /** The kinds of work. */
 type Work =
@@ -179,7 +183,13 @@ export class Upkeep {
 
   async #tidy(): Promise<boolean> {
     const { store, driver, models } = this.#ports
-    const images = new Set(await store.releases.images())
+    const images = new Set<string>()
+    for (let after: EndpointId | null = null; ; ) {
+      const part: UsedImages = await store.releases.images(after, MAX.endpoints)
+      for (const image of part.images) images.add(image)
+      if (part.next === null) break
+      after = part.next
+    }
     const alive = async () => new Set((await store.workers.alive()).map(({ id }) => id))
     await driver.tidy(await alive(), images, async id => (await store.endpoints.find(id)) !== null)
     // The disk of the models may be away; the next round tries again.

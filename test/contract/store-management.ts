@@ -396,13 +396,18 @@ export const managementCases: Cases = {
       await replaceTemplate(templates, makeTemplate(TPL, { image: `image:${version}` }), T0)
       assert.equal(await releases.image(E1, version), null)
     }
-    assert.deepEqual(await releases.images(), [])
+    const images = async () => [...(await releases.images(null, 10)).images].sort()
+    assert.deepEqual(await releases.images(null, 10), { images: [], next: null })
     await pin(2, 'e@5')
     await pin(3, 'f@6')
-    assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
+    assert.deepEqual(await images(), ['e@5', 'f@6'])
     await endpoints.insert(makeEndpoint(E2))
     await releases.pinImage(E2, 1, { image: 'f@6', replaced: null })
-    assert.deepEqual((await releases.images()).sort(), ['e@5', 'f@6'])
+    assert.deepEqual(await images(), ['e@5', 'f@6'])
+    const first = await releases.images(null, 1)
+    assert.deepEqual([[...first.images].sort(), first.next], [['e@5', 'f@6'], E1])
+    assert.deepEqual(await releases.images(E1, 1), { images: ['f@6'], next: E2 })
+    assert.deepEqual(await releases.images(E2, 1), { images: [], next: null })
   },
 
   'which commit a model of a release means is settled once': async ({ store }) => {

@@ -83,6 +83,13 @@ export interface JudgedRelease {
   readonly good: { readonly version: number; readonly results: ResultCount } | null
 }
 
+/** Images of a part of the endpoints. */
+export interface UsedImages {
+  readonly images: readonly string[]
+  /** The endpoint after which the next part begins; null after the last one. */
+  readonly next: EndpointId | null
+}
+
 /** Releases, which appear in the transaction that makes a new version of an endpoint, and go with the endpoint. */
 export interface ReleaseStore {
   /** Those that are kept, newest first; see `MAX_RELEASES`. */
@@ -141,8 +148,13 @@ export interface ReleaseStore {
   gpuMemory(endpointId: EndpointId, version: number): Promise<LearnedMemory | null>
   /** Stores {@link gpuMemory}. */
   setGpuMemory(endpointId: EndpointId, version: number, learned: LearnedMemory): Promise<void>
-  /** The images of the newest version of each endpoint, of the one before, and of the last one that has worked. */
-  images(): Promise<string[]>
+  /**
+   * The images of the newest version of each endpoint, of the one before, and of the last one that has worked, a part
+   * of the endpoints at a time.
+   * @param after the endpoint after which they come; null for the first ones
+   * @param limit maximum number of endpoints
+   */
+  images(after: EndpointId | null, limit: number): Promise<UsedImages>
 }
 
 /** Accounts. */

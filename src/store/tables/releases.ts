@@ -194,13 +194,16 @@ export const stopRelease = `
   UPDATE releases SET judged = 0, stopped_for = $3, stop = $4 WHERE endpoint_id = $1 AND version = $2 AND judged = 1
     AND version = (SELECT version FROM endpoints WHERE id = $1) RETURNING version`
 
+/** $1 the endpoint after which they come, $2 limit. */
+export const endpointsAfter = 'SELECT id FROM endpoints WHERE id > $1 ORDER BY id LIMIT $2'
+
 /**
- * Those of each endpoint's present version, of the one before, of the last one that has worked, and of one that goes
- * on instead.
+ * $1 ids of endpoints, as a JSON list. Those of each endpoint's present version, of the one before, of the last one
+ * that has worked, and of one that goes on instead.
  */
 export const imagesInUse = `
-  SELECT DISTINCT releases.image AS image FROM releases JOIN endpoints ON endpoints.id = releases.endpoint_id
-  WHERE releases.image IS NOT NULL
+  SELECT DISTINCT releases.image AS image FROM endpoints JOIN releases ON releases.endpoint_id = endpoints.id
+  WHERE endpoints.id IN ({{id_list}}) AND releases.image IS NOT NULL
     AND (releases.version >= endpoints.version - 1 OR releases.version = ${newestWorking('endpoints.id')}
       OR releases.version = ${newestGood('endpoints.id')}
       OR releases.version = (SELECT stopped.stopped_for FROM releases AS stopped

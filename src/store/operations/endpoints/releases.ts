@@ -17,6 +17,7 @@ import type {
   JudgedRelease,
   ReleaseOptions,
   ReleaseStore,
+  UsedImages,
   WorkerResults,
 } from '../../../ports/store/management-store.ts'
 import { lockEndpoint } from '../../tables/endpoints.ts'
@@ -190,8 +191,10 @@ export const releases = {
   setGpuMemory: write(function* (endpointId: EndpointId, version: number, learned: LearnedMemory): Steps<void> {
     yield* perform(sql.setGpuMemory, [endpointId, version, JSON.stringify(learned)])
   }),
-  images: read(function* (): Steps<string[]> {
-    return (yield* query<{ image: string }>(sql.imagesInUse)).map(({ image }) => image)
+  images: read(function* (after: EndpointId | null, limit: number): Steps<UsedImages> {
+    const ids = (yield* query<{ id: EndpointId }>(sql.endpointsAfter, [after ?? '', limit])).map(({ id }) => id)
+    const rows = yield* query<{ image: string }>(sql.imagesInUse, [JSON.stringify(ids)])
+    return { images: rows.map(({ image }) => image), next: ids.length < limit ? null : ids.at(-1)! }
   }),
 } satisfies PortOperations<ReleaseStore>
 
