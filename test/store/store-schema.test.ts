@@ -14,7 +14,7 @@ import { InlineHost } from '../../src/store/engines/sqlite-inline.ts'
 import { migrations } from '../../src/store/schema/schema-state.ts'
 import { readSummed, summed } from '../../src/store/tables/summed-text.ts'
 import { BROKEN, E1, jobId, OWNER, T0, W1, World } from '../contract/store-world.ts'
-import { GROWING, inOrder, OF_POSTGRES, statements } from '../support/store-statements.ts'
+import { GROWING, inOrder, OF_POSTGRES, SMALL_INDEXES, statements, WHOLE } from '../support/store-statements.ts'
 
 function fileIn(context: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'runyard-schema-'))
@@ -245,17 +245,58 @@ test('at most 20 diagnostics of a job are kept, and go with it', async () => {
   assert.deepEqual(kept(), [])
 })
 
-test('no statement reads through all jobs, and the head of a line is found without sorting', () => {
+/** The plan of SQLite for each statement, a step in each line. */
+function plans(): [name: string, steps: string][] {
   const { database } = new SqliteEngine({ file: ':memory:' })
-  assert.ok(statements.length > 60)
-  for (const [name, sql] of statements) {
-    if (OF_POSTGRES.has(name)) continue
-    const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
-    const steps = plan.map(({ detail }) => String(detail)).join('\n')
-    assert.doesNotMatch(steps, new RegExp(`SCAN (?:own|${GROWING.join('|')})\\b`), name)
-    assert.doesNotMatch(steps, /expires_at_ms>/, `${name} reads all that have not expired`)
-    if (inOrder.has(name)) assert.doesNotMatch(steps, /TEMP B-TREE/, name)
-  }
+  return statements
+    .filter(([name]) => !OF_POSTGRES.has(name))
+    .map(([name, sql]) => {
+      const plan = database.prepare(`EXPLAIN QUERY PLAN ${forSqlite(sql)}`).all()
+      return [name, plan.map(({ detail }) => String(detail)).join('\n')]
+    })
+}
+
+test('no statement reads through a table that grows, and the head of a line is found without sorting', () => {
+  const tables = [...GROWING, 'own', 'task'].join('|')
+  const whole = new RegExp(`SCAN (?:${tables})\\b(?! USING (?:COVERING )?INDEX (?:${SMALL_INDEXES.join('|')})$)`, 'm')
+  const problems = plans().flatMap(([name, steps]) => {
+    if (whole.test(steps) && !(name in WHOLE)) return [`${name} ${steps}`]
+    if (/expires_at_ms>/.test(steps)) return [`${name} reads all that have not expired`]
+    return inOrder.has(name) && /TEMP B-TREE/.test(steps) ? [`${name} sorts: ${steps}`] : []
+  })
+  assert.deepEqual(problems, [])
+  const names = new Set(statements.map(([name]) => name))
+  assert.deepEqual(
+    Object.keys(WHOLE).filter(name => !names.has(name)),
+    [],
+  )
+})
+
+test('what is asked of one endpoint is found by it, not among all that its account has', () => {
+  const texts = new Map(statements)
+  const problems = plans().filter(
+    ([name, steps]) =>
+      /(?:WHERE|AND) endpoint_id = \$/.test(texts.get(name)!) && /\(owner=\?(?! AND endpoint_id)/.test(steps),
+  )
+  assert.deepEqual(problems, [])
+})
+
+// SQLite begins with the first row that has the same values as a comparison of several columns, and reads all of them.
+test('a comparison of several columns ends with one that has each value once', () => {
+  const problems = statements.filter(([, sql]) =>
+    [...sql.matchAll(/\((?:[\w.]+, )+(?:\w+\.)?(\w+)\) [<>]/g)].some(([, last]) => !['id', 'owner'].includes(last!)),
+  )
+  assert.deepEqual(problems, [])
+})
+
+// An index serves the largest value of its first free column alone; else all rows within the bounds are read.
+test('the largest or smallest value of a column is not asked for within bounds of another one', () => {
+  const problems = statements.filter(([, sql]) =>
+    [...sql.matchAll(/SELECT (?:MAX|MIN)\((\w+)\)[^()]*? FROM \w+\s+WHERE ([^()]*)/g)].some(([, column, where]) =>
+      [...where!.matchAll(/(\w+) [<>]=? \$/g)].some(([, bound]) => bound !== column),
+    ),
+  )
+  assert.deepEqual(problems, [])
 })
 
 test('SQLite compiles a statement once, not at each run', () => {

@@ -57,17 +57,17 @@ import { replaceTemplate } from './templates.ts'
 import { linkVolumes } from './volumes.ts'
 
 /** $1 endpoint, $2 the domain that it keeps. Its other domains become free. */
-const dropOtherDomains = 'DELETE FROM endpoint_domains WHERE endpoint_id = $1 AND domain <> $2'
+export const dropOtherDomains = 'DELETE FROM endpoint_domains WHERE endpoint_id = $1 AND domain <> $2'
 
 /** $1 domain, $2 endpoint, $3 owner. Nothing when another endpoint has it. */
-const addDomain = `
+export const addDomain = `
   INSERT INTO endpoint_domains (domain, endpoint_id, owner) VALUES ($1, $2, $3) ON CONFLICT (domain) DO NOTHING`
 
 /** $1 domain. */
-const findDomain = 'SELECT domain, endpoint_id, owner FROM endpoint_domains WHERE domain = $1'
+export const findDomain = 'SELECT domain, endpoint_id, owner FROM endpoint_domains WHERE domain = $1'
 
 /** The domains of all accounts. */
-const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORDER BY domain'
+export const listDomains = 'SELECT domain, endpoint_id, owner FROM endpoint_domains ORDER BY domain'
 
 const EXITS_IN_SNAPSHOT = 20
 

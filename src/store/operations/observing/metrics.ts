@@ -11,30 +11,30 @@ import { type PortOperations, perform, query, queryOne, read, type Steps, write 
 /** Statements on the metrics of endpoints over time. */
 
 /** $1 endpoint, $2 length of the span, $3 its beginning. */
-const findBucket = `
+export const findBucket = `
   SELECT counts FROM metric_buckets WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms = $3 {{lock}}`
 
 /** $1 endpoint, $2 length of the span, $3 its beginning, $4 the counts. Nothing when the endpoint is gone. */
-const putBucket = `
+export const putBucket = `
   INSERT INTO metric_buckets (endpoint_id, span_ms, at_ms, owner, counts)
   SELECT id, CAST($2 AS {{integer}}), CAST($3 AS {{integer}}), owner, $4 FROM endpoints WHERE id = $1
   ON CONFLICT (endpoint_id, span_ms, at_ms) DO UPDATE SET counts = excluded.counts`
 
 /** $1 endpoint. */
-const findOwner = 'SELECT owner FROM endpoints WHERE id = $1'
+export const findOwner = 'SELECT owner FROM endpoints WHERE id = $1'
 
 /** $1 endpoint, $2 length of the spans, $3 and $4 bounds, $5 limit. */
-const readBuckets = `
+export const readBuckets = `
   SELECT at_ms, counts FROM metric_buckets
   WHERE endpoint_id = $1 AND span_ms = $2 AND at_ms >= $3 AND at_ms < $4 ORDER BY at_ms LIMIT $5`
 
 /** $1 length of the spans, $2 and $3 bounds, $4 limit. Of all endpoints, the newest first. */
-const recentBuckets = `
+export const recentBuckets = `
   SELECT endpoint_id, at_ms, counts FROM metric_buckets
   WHERE span_ms = $1 AND at_ms >= $2 AND at_ms < $3 ORDER BY at_ms DESC LIMIT $4`
 
 /** $1 limit. The table has a few rows for each endpoint, and the row of one connection may be below zero. */
-const longestQueues = `
+export const longestQueues = `
   SELECT endpoint_id, CAST(SUM(queued + queued_low_priority) AS {{integer}}) AS waiting,
     CAST(SUM(in_progress) AS {{integer}}) AS in_progress
   FROM queue_counts GROUP BY endpoint_id
@@ -42,13 +42,13 @@ const longestQueues = `
   ORDER BY SUM(queued + queued_low_priority + in_progress) DESC, endpoint_id LIMIT $1`
 
 /** $1 length of the spans, $2 the instant before which they began, $3 limit. */
-const deleteOldBuckets = `
+export const deleteOldBuckets = `
   DELETE FROM metric_buckets WHERE (endpoint_id, span_ms, at_ms) IN (
     SELECT endpoint_id, span_ms, at_ms FROM metric_buckets WHERE span_ms = $1 AND at_ms < $2 ORDER BY at_ms LIMIT $3 {{skip_locked}})
   RETURNING at_ms`
 
 /** $1 endpoint, $2 limit. */
-const deleteBucketsLeft = `
+export const deleteBucketsLeft = `
   DELETE FROM metric_buckets WHERE endpoint_id = $1 AND (span_ms, at_ms) IN (
     SELECT span_ms, at_ms FROM metric_buckets WHERE endpoint_id = $1 ORDER BY span_ms, at_ms LIMIT $2 {{skip_locked}})
   RETURNING at_ms`

@@ -6,18 +6,18 @@ import { type PortOperations, query, queryOne, read, type Steps, write } from '.
 const COLUMNS = 'owner, name, endpoint_ids, created_at_ms'
 
 /** $1 owner, $2 name, $3 endpoints, $4 instant. */
-const saveAlias = `
+export const saveAlias = `
   INSERT INTO model_aliases (${COLUMNS}) VALUES ($1, $2, $3, $4)
   ON CONFLICT (owner, name) DO UPDATE SET endpoint_ids = excluded.endpoint_ids`
 
 /** $1 owner, $2 name. */
-const findAlias = `SELECT ${COLUMNS} FROM model_aliases WHERE owner = $1 AND name = $2`
+export const findAlias = `SELECT ${COLUMNS} FROM model_aliases WHERE owner = $1 AND name = $2`
 
 /** $1 owner, $2 limit. */
-const listAliases = `SELECT ${COLUMNS} FROM model_aliases WHERE owner = $1 ORDER BY name LIMIT $2`
+export const listAliases = `SELECT ${COLUMNS} FROM model_aliases WHERE owner = $1 ORDER BY name LIMIT $2`
 
 /** $1 owner, $2 name. */
-const deleteAlias = 'DELETE FROM model_aliases WHERE owner = $1 AND name = $2 RETURNING name'
+export const deleteAlias = 'DELETE FROM model_aliases WHERE owner = $1 AND name = $2 RETURNING name'
 
 interface AliasRow {
   readonly owner: OwnerId

@@ -30,13 +30,13 @@ const WITHIN: ReadonlySet<SealKind> = new Set(['templates', 'endpoints', 'releas
 const PAYLOADS: ReadonlySet<string> = new Set(PAYLOAD_KINDS)
 
 /** $1 id, $2 the sealed text. Nothing happens where there is one. */
-const insertCanary = 'INSERT INTO key_canaries (id, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING'
+export const insertCanary = 'INSERT INTO key_canaries (id, sealed) VALUES ($1, $2) ON CONFLICT DO NOTHING'
 
 /** $1 id. */
-const findCanary = 'SELECT sealed FROM key_canaries WHERE id = $1'
+export const findCanary = 'SELECT sealed FROM key_canaries WHERE id = $1'
 
 /** $1 the id before the first, $2 limit. */
-function listSeals(kind: SealKind): string {
+export function listSeals(kind: SealKind): string {
   const [, , text] = PLACES[kind]
   if (WITHIN.has(kind)) return listWhere(kind, `${text} LIKE '%"${SEALED_MARK}%'`)
   const isSealed = `substr(${text}, 1, ${SEALED_MARK.length}) = '${SEALED_MARK}'`
@@ -44,7 +44,7 @@ function listSeals(kind: SealKind): string {
 }
 
 /** As {@link listSeals}, sealed or not. */
-function listPayloads(kind: PayloadKind): string {
+export function listPayloads(kind: PayloadKind): string {
   return listWhere(kind, `${PLACES[kind][2]} IS NOT NULL`)
 }
 
@@ -55,21 +55,21 @@ function listWhere(kind: SealKind, condition: string): string {
 }
 
 /** $1 id, $2 the text that must still be there, $3 the new one. */
-function replaceSeal(kind: Exclude<SealKind, 'jobInputs'>): string {
+export function replaceSeal(kind: Exclude<SealKind, 'jobInputs'>): string {
   const [table, id, text] = PLACES[kind]
   return `UPDATE ${table} SET ${text} = $3 WHERE ${id} = $1 AND ${text} = $2 RETURNING ${id}`
 }
 
 /** As {@link replaceSeal}, of an input that is beside the state of its job. */
-const replaceSmallInput = `
+export const replaceSmallInput = `
   UPDATE jobs SET input = $3, input_bytes = octet_length(CAST($3 AS TEXT)) WHERE id = $1 AND input = $2 RETURNING id`
 
 /** As {@link replaceSeal}, of one that is apart. */
-const replaceLargeInput = `
+export const replaceLargeInput = `
   UPDATE job_payloads SET text = $3 WHERE job_id = $1 AND kind = 'input' AND text = $2 RETURNING job_id`
 
 /** $1 job, $2 bytes of its new input. */
-const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'
+export const setInputBytes = 'UPDATE jobs SET input_bytes = $2 WHERE id = $1'
 
 /** All that is sealed. */
 export const seals = {
