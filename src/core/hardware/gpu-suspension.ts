@@ -38,7 +38,10 @@ export type FamilyLack =
   | { readonly why: 'wanted' }
   /** The caller could not note the suspend. */
   | { readonly why: 'not_begun'; readonly problem: string }
-  | { readonly why: 'host_memory' | 'group_memory'; readonly neededBytes: number; readonly availableBytes: number }
+  | { readonly why: MemoryLack; readonly neededBytes: number; readonly availableBytes: number }
+
+/** Whose memory is too short for a copy: of the machine, of the control group, or of all suspended workers. */
+type MemoryLack = 'host_memory' | 'group_memory' | 'suspended_memory'
 
 /** Result of the check of this machine for suspending. */
 export interface SuspendReadiness {
@@ -186,6 +189,8 @@ export function describeLack(lack: SuspendLack | FamilyLack): string {
       return `the suspend could not be noted: ${lack.problem}`
     case 'host_memory':
       return `its memory on the GPU needs ${inMib(lack.neededBytes)} of memory, and ${inMib(lack.availableBytes)} are available`
+    case 'suspended_memory':
+      return `its memory on the GPU needs ${inMib(lack.neededBytes)} of memory, and ${inMib(lack.availableBytes)} are left for suspended workers (--suspended-memory)`
     case 'group_memory':
       return `its memory on the GPU needs ${inMib(lack.neededBytes)} of memory, and its limit leaves ${inMib(lack.availableBytes)}`
   }

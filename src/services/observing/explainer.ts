@@ -88,7 +88,7 @@ export class Explainer {
   async of(snapshot: EndpointSnapshot, viewer: Viewer = ANYBODY): Promise<Explanation> {
     const { release, context, newest, startFailure } = await this.#readContext(snapshot)
     const explanation = withRollout(explainEndpoint(release.snapshot, context), snapshot, startFailure, newest)
-    const kept = await this.#parts.suspender.keptMemory(snapshot.endpoint)
+    const kept = await this.#parts.suspender.keptMemory(snapshot)
     const suspendNotes = kept === null ? [] : [plainNote(kept)]
     const cardNotes = [...(await this.#cardNotes.ofShares(snapshot)), ...(await this.#programNotes(snapshot, viewer))]
     const starterNotes = await this.#starterNotes(snapshot.endpoint)

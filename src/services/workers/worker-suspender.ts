@@ -1,4 +1,3 @@
-import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError } from '../../core/errors.ts'
 import { copyRates, MAX_COPIES, type MemoryCopy } from '../../core/hardware/copy-times.ts'
 import {
@@ -14,6 +13,7 @@ import {
 import type { EndpointId, WorkerId } from '../../core/ids.ts'
 import type { Copying } from '../../core/placement/leaving.ts'
 import { freezesIdle } from '../../core/scaling/frozen-plan.ts'
+import type { EndpointSnapshot } from '../../core/scaling/scale.ts'
 import {
   endsForSuspend,
   type SuspendRoomInput,
@@ -35,6 +35,7 @@ const READINESS_MS = 600_000
 const ENDS_MS = 15_000
 const LOOK_MS = 200
 const MIB = 2 ** 20
+const NO_MEMORY = 'suspended workers may have no memory (--suspended-memory 0)'
 const NOT_EMPTY = 'the driver still lists its memory on the GPU after the suspend'
 
 /** A worker that could not be suspended keeps its memory on the card; one that is lost has to end. */
@@ -46,6 +47,9 @@ export type SuspendResult =
 const REFUSED_MS = 30_000
 /** Limit of such releases in memory; past it they are read again. */
 const MAX_REFUSED = 1_000
+
+/** Limit of workers of which the reason of the last failure is kept. */
+const MAX_KEPT = 1_000
 
 /** One that waits stays suspended, with the reason. */
 export type ResumeResult = { readonly kind: 'resumed' } | { readonly kind: 'waits' | 'lost'; readonly problem: string }
@@ -61,6 +65,8 @@ export class WorkerSuspender {
   readonly #inOrder = new InOrder<'memory'>()
   /** Releases by endpoint and version, as last read. */
   readonly #refused = new Map<string, { readonly isRefused: boolean; readonly atMs: number }>()
+  /** Reasons of workers that kept their memory at their last suspend; this run of the server alone knows them. */
+  readonly #kept = new Map<WorkerId, string>()
   #lack: { readonly lack: SuspendLack | null; readonly atMs: number } | null = null
   /** The newest copies, the last one last. */
   readonly #copies: Readonly<Record<'out' | 'in', MemoryCopy[]>> = { out: [], in: [] }
@@ -80,14 +86,21 @@ export class WorkerSuspender {
    * The reason why frozen workers of an endpoint keep their memory on their GPUs, as a sentence without a full stop;
    * null where they give it back, have none, or nothing is known yet.
    */
-  async keptMemory({ id, version, compute, flashboot }: Endpoint): Promise<string | null> {
+  async keptMemory({ endpoint, workers }: Pick<EndpointSnapshot, 'endpoint' | 'workers'>): Promise<string | null> {
+    const { id, version, compute, flashboot } = endpoint
     if (this.#ports.gpuSuspender === undefined || compute.kind !== 'gpu' || !freezesIdle({ flashboot })) return null
     const failures = await this.#ports.store.releases.suspendFailures(id, version)
     if (isSuspendRefused(failures))
       return `frozen workers keep their GPU memory until there is a new release, since they could not be suspended: ${failures.reason}`
     const several = compute.count === 1 ? null : ({ why: 'several_cards', count: compute.count } as const)
     const lack = several ?? this.#lack?.lack ?? null
-    return lack === null ? null : `frozen workers keep their GPU memory: ${describeLack(lack)}`
+    const reason = this.#rules.suspendedBytes === 0 ? NO_MEMORY : lack === null ? null : describeLack(lack)
+    if (reason !== null) return `frozen workers keep their GPU memory: ${reason}`
+    const kept = workers.find(
+      worker => worker.state === 'FROZEN' && worker.asleepAtMs === null && this.#kept.has(worker.id),
+    )
+    if (kept === undefined) return null
+    return `worker ${kept.id} keeps its GPU memory while it is frozen: ${this.#kept.get(kept.id)}`
   }
 
   /**
@@ -95,7 +108,7 @@ export class WorkerSuspender {
    * it was not known.
    */
   async machineLack(): Promise<string | null> {
-    if (this.#rules.suspendedBytes === 0) return 'suspended workers may have no memory (--suspended-memory 0)'
+    if (this.#rules.suspendedBytes === 0) return NO_MEMORY
     if (this.#ports.gpuSuspender === undefined) return describeLack({ why: 'no_card' })
     if (await this.#isReady()) return null
     const lack = this.#lack?.lack ?? null
@@ -131,6 +144,7 @@ export class WorkerSuspender {
     if (worker.frozenAtMs === null || !(await this.maySuspend(worker))) return { kind: 'kept' }
     const family = await this.#ports.driver.processes(worker.id)
     if (family === null) return { kind: 'kept' }
+    this.#kept.delete(worker.id)
     const outcome = await this.#suspend(worker, worker.frozenAtMs, family)
     switch (outcome.outcome) {
       case 'suspended':
@@ -234,7 +248,7 @@ export class WorkerSuspender {
       freeze: () => driver.freeze(worker.id),
     }
     const outcome = await gpuSuspender!.suspend(family, LOCK_MS, steps)
-    if (outcome.outcome !== 'refused' || outcome.lack.why !== 'host_memory') return outcome
+    if (outcome.outcome !== 'refused' || !isOfMachine(outcome.lack)) return outcome
     return (await this.#makeRoom(worker.id, outcome.lack.neededBytes))
       ? gpuSuspender!.suspend(family, LOCK_MS, steps)
       : outcome
@@ -254,7 +268,7 @@ export class WorkerSuspender {
       const suspension = suspensionWith(card, processes)
       const availableBytes = suspendRoom(await this.#room(id))
       if (availableBytes < suspension.bytes) {
-        return { why: 'host_memory', neededBytes: suspension.bytes, availableBytes }
+        return { why: 'suspended_memory', neededBytes: suspension.bytes, availableBytes }
       }
       return (await store.workers.suspending(id, frozenAtMs, suspension)) ? null : { why: 'wanted' }
     })
@@ -335,6 +349,8 @@ export class WorkerSuspender {
     await this.#over(worker)
     if (weight > 0) await this.#noteFailure(worker, problem, weight)
     const { endpointId, id: workerId } = worker
+    if (this.#kept.size >= MAX_KEPT) this.#kept.clear()
+    this.#kept.set(workerId, problem)
     this.#ports.emit('worker.suspend_failed', { endpointId, workerId, problem })
     return { kind: 'kept' }
   }
@@ -391,6 +407,11 @@ export class WorkerSuspender {
   async #family(id: WorkerId): Promise<ProcessFamily> {
     return (await this.#ports.driver.processes(id)) ?? unavailable('its processes are not found')
   }
+}
+
+/** True if the end of other suspended workers gives it memory. */
+function isOfMachine(lack: SuspendLack | FamilyLack): lack is Extract<FamilyLack, { readonly neededBytes: number }> {
+  return lack.why === 'host_memory' || lack.why === 'suspended_memory'
 }
 
 function releaseKey({ endpointId, version }: Pick<Worker, 'endpointId' | 'version'>): string {

@@ -320,9 +320,33 @@ test('a worker is not suspended where memory is too short for it alone, and nobo
   assert.deepEqual([(await worker.record()).state, gpus.stateOf(worker.id)], ['FROZEN', 'running'])
   assert.match(
     rig.happened('worker.suspend_failed')[0]?.problem ?? '',
-    /needs 20480 MiB of memory, and 12800 MiB are available/,
+    /needs 20480 MiB of memory, and 12800 MiB are left for suspended workers \(--suspended-memory\)/,
   )
   assert.equal(await rig.store.releases.suspendFailures(a, 1), null, 'the next time may be better')
+  const notes = async () => (await rig.ask('GET', `/v2/${a}/explain`)).json.notes
+  assert.deepEqual(await notes(), [
+    `worker ${worker.id} keeps its GPU memory while it is frozen: its memory on the GPU needs 20480 MiB of memory, and 12800 MiB are left for suspended workers (--suspended-memory)`,
+  ])
+  rig.memory = { availableBytes: 90 * GIB, totalBytes: 100 * GIB }
+  const job = await rig.submit(a)
+  await rig.clock.advance(50)
+  assert.equal(await worker.takeJob(), job)
+  assert.deepEqual(await notes(), [], 'it is not frozen any more')
+  await worker.done(job)
+  await rig.clock.advance(2_000)
+  assert.deepEqual([await phaseOf(worker), await notes()], ['suspended', []])
+})
+
+test('no memory for suspended workers is the reason why frozen ones keep their cards', async t => {
+  const { rig, endpoint } = await openCards(t, {}, { freezing: { suspendedBytes: 0 } })
+  const a = await endpoint()
+  const worker = await startWorker(rig, a)
+  await rig.clock.advance(2_000)
+  assert.equal((await worker.record()).state, 'FROZEN')
+  const { notes } = (await rig.ask('GET', `/v2/${a}/explain`)).json
+  assert.deepEqual(notes, [
+    'frozen workers keep their GPU memory: suspended workers may have no memory (--suspended-memory 0)',
+  ])
 })
 
 test('a suspended worker leaves its card to another account, and gets it back when that one idles', async t => {
