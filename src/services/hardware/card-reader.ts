@@ -11,6 +11,8 @@ import type { Ports } from '../../ports/ports.ts'
 const FRESH_MS = 2_000
 /** Longest wait for a reading: starts of workers wait for it. */
 const WAIT_MS = 3_000
+/** Longest wait of people for a reading. */
+const SHOWN_MS = 1_000
 /** Age from which a reading says nothing about the present use. */
 const OLD_MS = 30_000
 /** Pause after a failure and after a reading that took too long: the tool may be broken for long. */
@@ -43,6 +45,8 @@ export class CardReader {
   /** The last readings, the newest last. */
   #readings: readonly Reading[] = []
   #reading: Promise<void> | null = null
+  /** A reading for which people have waited as long as they do. */
+  #late: Promise<void> | null = null
   #pausedUntilMs = Number.NEGATIVE_INFINITY
   /** Workers of the processes that the driver listed last; null for a program that is not of a worker. */
   readonly #owners = new Map<number, WorkerId | null>()
@@ -83,6 +87,29 @@ export class CardReader {
   uses(workers: readonly Worker[]): ReadonlyMap<string, CardUse> {
     void this.#begin(workers)
     return this.#merged()
+  }
+
+  /**
+   * The memory of the cards by `gpuKey`, for people: at most two seconds old, or after a wait of a second the last
+   * reading. Empty where workers have got or left cards since that.
+   * @param workers all workers that have not ended
+   */
+  async shown(workers: readonly Worker[]): Promise<ReadonlyMap<string, CardUse>> {
+    const { promise: over, resolve } = Promise.withResolvers<void>()
+    const cancel = this.#ports.clock.after(SHOWN_MS, () => {
+      this.#late = this.#reading
+      resolve()
+    })
+    const holders = holdersOf(workers)
+    const isOfNow = () => this.#readings.at(-1)?.holders === holders
+    // A reading under way may have begun with other workers.
+    for (let tries = 0; tries < 2; tries += 1) {
+      const reading = this.#begin(workers)
+      if (reading === null || reading === this.#late) break
+      await Promise.race([reading, over])
+    }
+    cancel()
+    return isOfNow() ? this.#merged() : new Map()
   }
 
   /** The last reading of the cards by `gpuKey`, without another one. Empty if it is older than half a minute. */

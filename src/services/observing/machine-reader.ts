@@ -133,7 +133,7 @@ export class MachineReader {
     const names = await this.#readNames(holders)
     const use = parts.gpus.length === 0 ? new Map<string, GpuUse>() : machine.gpuUse()
     const isMeasured = parts.gpus.some(({ vendor }) => vendor === 'NVIDIA')
-    const cards = isMeasured ? this.#cards.uses(workers) : new Map<string, CardUse>()
+    const cards = isMeasured ? await this.#cards.shown(workers) : new Map<string, CardUse>()
     return {
       parts,
       memory: machine.memory(),

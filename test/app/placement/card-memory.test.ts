@@ -116,6 +116,27 @@ test('a meter that hangs delays a start by three seconds at most', async t => {
   assert.equal(await started(rig, chat), 1)
 })
 
+test('the page of the machine shows the memory of now, and waits a second at most for it', async t => {
+  const { rig, card } = await openCard(t)
+  await rig.endpoint({ ...GPU, name: 'chat' })
+  await rig.clock.advance(100)
+  const free = async () => (await rig.ask('GET', '/v2/machine')).json.gpus[0].memory?.freeMb ?? null
+  assert.equal(await free(), 24_576)
+  card.programs = [BLENDER]
+  await rig.clock.advance(10_000)
+  assert.equal(await free(), 24_576 - 4_200, 'not the reading from before the start of the worker')
+  card.programs = []
+  card.delay = () => new Promise(() => {})
+  await rig.clock.advance(10_000)
+  const late = free()
+  await rig.clock.advance(1_000)
+  assert.equal(await late, 24_576 - 4_200, 'the last one, with the same workers')
+  assert.equal(await free(), 24_576 - 4_200, 'nobody waits twice for it')
+  await rig.endpoint({ ...GPU, name: 'second', gpuMemoryGb: 2 })
+  await rig.clock.advance(30_000)
+  assert.equal(await free(), null)
+})
+
 test('a machine without NVIDIA cards is not measured', async t => {
   const { rig, card } = await openCard(t)
   rig.machine = aMachine([aGpu(0, undefined, { vendor: 'AMD' })])
