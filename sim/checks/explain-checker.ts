@@ -47,6 +47,8 @@ interface Facts {
   readonly unwoken: number
   /** Number of workers that are being suspended, and cannot be thawed yet. */
   readonly suspending: number
+  /** Number of workers that are being resumed, and take no job yet. */
+  readonly resuming: number
   /** Number of its paused workers. */
   readonly paused: number
   /** Wait of the first job beyond the queue delay; null if the scaler has no delay or no job waits. */
@@ -105,7 +107,7 @@ export class ExplainChecker {
 
   #readFacts(id: EndpointId): Facts | null {
     const { query } = this.#database
-    const [row] = query<FactsRow>(FACTS, ...Array(11).fill(id))
+    const [row] = query<FactsRow>(FACTS, ...Array(12).fill(id))
     if (row === undefined) return null
     const { scaler } = JSON.parse(row.config) as EndpointConfig
     const waitedMs = row.head_queued_at_ms === null ? null : this.#view.nowMs() - row.head_queued_at_ms
@@ -121,6 +123,7 @@ export class ExplainChecker {
       queued: row.queued,
       unwoken: row.unwoken,
       suspending: row.suspending,
+      resuming: row.resuming,
       paused: row.paused,
       suspects: row.suspects,
       states: workers.map(({ state, old }) => (old === 1 && state !== 'STOPPING' ? 'DRAINING' : state)),
@@ -147,6 +150,7 @@ interface FactsRow
     | 'queued'
     | 'unwoken'
     | 'suspending'
+    | 'resuming'
     | 'paused'
   > {
   readonly config: string
@@ -179,6 +183,8 @@ const FACTS = `SELECT workers_min AS min, workers_max AS max, config,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND wake_waits_for IS NOT NULL) AS unwoken,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'FROZEN' AND suspension IS NOT NULL
     AND asleep_at_ms IS NULL) AS suspending,
+  (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND state = 'READY' AND suspension IS NOT NULL
+    AND paused_at_ms IS NULL AND thawed_at_ms IS NOT NULL) AS resuming,
   (SELECT COUNT(*) FROM workers WHERE endpoint_id = ? AND paused_at_ms IS NOT NULL) AS paused
   FROM endpoints WHERE id = ?`
 const LAST_EXIT = `SELECT stop_reason FROM workers WHERE endpoint_id = ? AND state = 'EXITED'
@@ -225,6 +231,7 @@ const LACKS: ReadonlySet<string> = new Set([
 function waitProblem(cause: string, facts: Facts): string | null {
   const { max, normal, suspects, states, crashed, ailing, machineFull, queued, unwoken } = facts
   const has = (state: WorkerState) => states.includes(state)
+  const count = (state: WorkerState) => states.filter(one => one === state).length
   if ((max === 0) !== (cause === 'paused')) return max === 0 ? 'it is paused' : 'it is not paused'
   switch (cause) {
     case 'paused':
@@ -253,14 +260,13 @@ function waitProblem(cause: string, facts: Facts): string | null {
     case 'running':
       // With an idle worker, which is about to take a job, another one may no longer be needed; it stays
       // queued until the next refresh.
-      if (queued > 0 && facts.busy >= states.filter(state => state === 'READY').length)
-        return 'a worker waits for a place'
+      if (queued > 0 && facts.busy >= count('READY')) return 'a worker waits for a place'
       return has('READY') ? null : 'no worker is ready'
     case 'runs_alone':
       return suspects > 0 && (has('READY') || states.length >= max) ? null : 'no suspect waits for a free worker'
     case 'about_to_start':
-      if (queued > 0 && facts.suspending === 0) return 'a worker waits for a place'
-      return has('READY') || has('STARTING') ? 'workers are there' : null
+      if (queued > 0 && facts.suspending + facts.resuming === 0) return 'a worker waits for a place'
+      return has('STARTING') || count('READY') > facts.resuming ? 'workers are there' : null
     default:
       return 'there is no such cause here'
   }

@@ -1,5 +1,5 @@
 import { desiredWorkers, type EndpointSnapshot, waitingCount } from '../scaling/scale.ts'
-import { isFrozen } from '../workers/worker.ts'
+import { isFrozen, type WorkerLoad } from '../workers/worker.ts'
 import { suspensionOf } from '../workers/worker-suspension.ts'
 import { counted, currentWorkers, noPercent, type PullPercent, workerFacts } from './explain-facts.ts'
 import { endpointWords, placeAdvice } from './explain-words.ts'
@@ -35,20 +35,24 @@ export function waking(snapshot: EndpointSnapshot, context: SleeperFacts): Expla
   }
 }
 
-/** No worker is ready, and a frozen one is about to run again. */
+/** No worker can take a job, and a frozen or suspended one is about to run again. */
 export function thawing(
   snapshot: EndpointSnapshot,
   { nowMs, pullPercent = noPercent }: SleeperFacts,
 ): Explanation | null {
   const { endpoint, queue, workers } = snapshot
+  const current = currentWorkers(snapshot)
+  const isResuming = (worker: WorkerLoad) => worker.pause === null && suspensionOf(worker)?.phase === 'resuming'
   const frozen = workers.find(
     worker => isFrozen(worker) && worker.pause === null && worker.version === endpoint.version,
   )
-  if (frozen === undefined || queue.queued === 0 || currentWorkers(snapshot).length > 0) return null
-  const doing =
-    suspensionOf(frozen)?.phase === 'suspending'
-      ? `worker ${frozen.id} is being suspended, and resumed after that`
-      : `frozen worker ${frozen.id} is about to be thawed`
+  const worker = current.find(isResuming) ?? frozen
+  if (worker === undefined || queue.queued === 0 || !current.every(isResuming)) return null
+  const doing = isResuming(worker)
+    ? `worker ${worker.id} gets its memory on its GPU again`
+    : suspensionOf(worker)?.phase === 'suspending'
+      ? `worker ${worker.id} is being suspended, and resumed after that`
+      : `frozen worker ${worker.id} is about to be thawed`
   return {
     ...plain('about_to_start', `${counted(waitingCount(queue), endpointWords(snapshot).thing)} waiting; ${doing}`),
     advice: 'wait a moment',

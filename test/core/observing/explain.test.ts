@@ -373,6 +373,20 @@ test('a sleeping worker that waits behind a paused one of its endpoint is not sa
   )
 })
 
+test('a worker that is being resumed is what a job waits for, and not the limit of workers', () => {
+  const suspension = { card: 'GPU-0', bytes: 1, processes: [] }
+  const resuming = { id: 'r' as WorkerId, suspension, thawedAtMs: NOW - 2_000 }
+  const given = (workers: readonly Partial<WorkerLoad>[]) =>
+    explainEndpoint(aSnapshot({ queue: late, endpoint: { workersMax: workers.length }, workers }), context())
+  const { cause, summary, advice } = given([resuming])
+  assert.equal(cause, 'about_to_start')
+  assert.match(summary, /^\d+ jobs? waiting; worker r gets its memory on its GPU again$/)
+  assert.equal(advice, 'wait a moment')
+  assert.equal(given([resuming, { id: 'b' as WorkerId, held: 1 }]).cause, 'max_reached', 'another one may take it')
+  const pause = { sinceMs: NOW - 9_000, for: 'urgent' as EndpointId }
+  assert.equal(given([{ ...resuming, pause, held: 1 }]).cause, 'max_reached', 'it goes on with its own job')
+})
+
 test('every cause that there is can be the explanation of something', () => {
   const reached = new Set<WaitCause>(situations.map(([cause]) => cause))
   reached.add(explainJob(aJob({ status: 'COMPLETED' }), aSnapshot({}), context()).cause)
