@@ -60,7 +60,9 @@ export class ClientChecker {
   /** A client sends a submission, maybe a retry. @param tag identifies the submission; part of its input */
   submits(endpoint: EndpointId, tag: string, key: string | null): void {
     const submission = this.#submissions.get(`${endpoint} ${tag}`)
-    if (submission === undefined) this.#submissions.set(`${endpoint} ${tag}`, { key, sent: 1, stored: 0, first: null })
+    const isOther = submission?.key !== key
+    if (submission === undefined || isOther)
+      this.#submissions.set(`${endpoint} ${tag}`, { key, sent: 1, stored: 0, first: null })
     else submission.sent += 1
   }
 

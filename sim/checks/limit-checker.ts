@@ -32,6 +32,8 @@ export class LimitChecker {
   readonly #reported = new Set<JobId>()
   /** Time since which a server works; null while no server works. */
   #servedSinceMs: number | null = null
+  /** Time since which each job was seen to run without a pause: after one a server first sees that it is over. */
+  #ranSinceMs: ReadonlyMap<JobId, number> = new Map()
 
   /** @param report receives one sentence per problem */
   constructor(report: (problem: string) => void, database: Pick<Database, 'query'>, time: WorldTime) {
@@ -56,8 +58,10 @@ export class LimitChecker {
     const nowMs = this.#time.now()
     this.#servedSinceMs = isServed ? (this.#servedSinceMs ?? nowMs) : null
     if (this.#servedSinceMs === null) return
-    for (const { id, started, timeout } of this.#database.query<Limited>(RUNNING)) {
-      const lateMs = nowMs - Math.max(started + timeout, this.#servedSinceMs)
+    const running = this.#database.query<Limited>(RUNNING)
+    this.#ranSinceMs = new Map(running.map(({ id }) => [id, this.#ranSinceMs.get(id) ?? nowMs]))
+    for (const { id, started, timeout } of running) {
+      const lateMs = nowMs - Math.max(started + timeout, this.#servedSinceMs, this.#ranSinceMs.get(id) ?? nowMs)
       if (lateMs <= LATE_MS + this.#time.slackMs || this.#reported.has(id)) continue
       this.#report(`job ${id} runs ${lateMs} ms after its execution timeout of ${timeout} ms`)
       this.#reported.add(id)

@@ -57,15 +57,16 @@ export class JobScenario {
    */
   async #submit(): Promise<Accepted> {
     const { world, checks, calls, life, random } = this.#parts
-    const { kind, tag, body, key, ttlMs, waitMs } = this.#plan
+    const { kind, tag, body, ttlMs, waitMs } = this.#plan
+    let { key } = this.#plan
     let endpoint = this.#parts.endpoint()
-    const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
     const wait = kind === 'runsync' && waitMs !== undefined ? `?wait=${waitMs}` : ''
     let sinceMs = world.clock.now()
     for (;;) {
       // With a key an earlier attempt may have created the job.
       if (key === null) sinceMs = world.clock.now()
       checks.clients.submits(endpoint, tag, key)
+      const headers: Record<string, string> = key === null ? {} : { 'idempotency-key': key }
       const reply = await calls.post(endpoint, `${kind}${wait}`, { body, headers })
       if (reply.ok && reply.status === 200) {
         const job = JSON.parse(reply.text) as SeenJob
@@ -79,8 +80,11 @@ export class JobScenario {
         return { endpoint, job }
       }
       if (reply.ok && reply.status === 404 && checks.clients.deleted.has(endpoint)) endpoint = this.#parts.endpoint()
-      else if (reply.ok && reply.status === 409 && key !== null) endpoint = this.#parts.endpoint()
-      else if (reply.ok && reply.status === 429 && checks.isLimited)
+      else if (reply.ok && reply.status === 409 && key !== null) {
+        // The job of its key has expired, perhaps at each endpoint.
+        endpoint = this.#parts.endpoint()
+        key = `${key} again`
+      } else if (reply.ok && reply.status === 429 && checks.isLimited)
         world.count('submissions over the limit of the account')
       else if (reply.ok && reply.status < 500) world.report(`a ${kind} got ${reply.status} ${reply.text}`)
       await life.sleep(random.int(500, 3_000))

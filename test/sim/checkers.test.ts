@@ -5,6 +5,7 @@ import { ClientChecker, type SeenJob } from '../../sim/checks/client-checker.ts'
 import { CounterChecker } from '../../sim/checks/counter-checker.ts'
 import { FleetChecker } from '../../sim/checks/fleet-checker.ts'
 import { JobChecker } from '../../sim/checks/job-checker.ts'
+import { LimitChecker } from '../../sim/checks/limit-checker.ts'
 import { OrderChecker } from '../../sim/checks/order-checker.ts'
 import { PurgeChecker } from '../../sim/checks/purge-checker.ts'
 import { ResponseTimeChecker } from '../../sim/checks/response-time-checker.ts'
@@ -413,6 +414,35 @@ test('an acknowledged job that vanishes before its time is found', () => {
   assert.deepEqual(problems, [])
   checker.missed(jobId, { latest: () => 999, slackMs: 0 })
   assert.equal(problems.length, 1)
+})
+
+test('another key of a client whose first one has expired may have a job of its own', () => {
+  const { checker, problems } = client(1_000)
+  checker.submits(endpointId, 'a', 'key')
+  checker.committed({ changes: [SUBMITTED], acknowledged: true })
+  checker.submits(endpointId, 'a', 'key again')
+  checker.committed({ changes: [{ ...SUBMITTED, job: otherId }], acknowledged: true })
+  checker.follow(otherId, endpointId, 1_000, 'a')
+  assert.deepEqual(problems, [])
+})
+
+test('a job that runs on after its execution timeout is found, and one whose pause has just ended is not', () => {
+  const problems: string[] = []
+  let [nowMs, running] = [0, [{ id: jobId, started: 0, timeout: 5_000 }]]
+  const database = { query: () => running } as never
+  const checker = new LimitChecker(problem => problems.push(problem), database, { now: () => nowMs, slackMs: 0 })
+  const at = (ms: number, jobs = running) => {
+    ;[nowMs, running] = [ms, jobs]
+    checker.inspect(true)
+  }
+  const jobs = running
+  at(0)
+  at(6_000, [])
+  at(40_000, jobs)
+  at(49_000)
+  assert.deepEqual(problems, [], 'it was paused from 6 s to 40 s')
+  at(51_000)
+  assert.deepEqual(problems, [`job ${jobId} runs 11000 ms after its execution timeout of 5000 ms`])
 })
 
 test('two jobs of one key, and an answer with another job than the first, are found', () => {
