@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import type { Command } from 'commander'
 import { flagsByField } from '../../src/cli/client/option-fields.ts'
+import { EXIT } from '../../src/cli/exit.ts'
 import { commandLine } from '../../src/cli/program.ts'
 import { commandsOn } from '../support/command-line.ts'
 import { openRig } from '../support/rig.ts'
@@ -38,6 +39,25 @@ describe('options in words', () => {
       'cpu3g 8',
     ])
     assert.deepEqual(await cpus('endpoints', 'update', 'f', '--cpu', '2'), ['cpu3g 2'])
+  })
+
+  test('a share of a GPU is for endpoints with one, and comes with it', async t => {
+    const { runyard, shown } = await open(t)
+    for (const words of [
+      ['--gpu', 'none'],
+      ['--cpu', '2'],
+    ] as const) {
+      const { code, stderr } = await runyard(...ENDPOINT, ...words, '--gpu-memory', 'auto')
+      assert.equal(code, EXIT.usage, stderr)
+      assert.match(stderr, new RegExp(`--gpu-memory is a share of a GPU, and ${words[0]}.* gives its workers none`))
+    }
+    await shown(...ENDPOINT, '--cpu', '2')
+    const { gpu } = await shown('endpoints', 'update', 'e', '--gpu', 'ADA_24', '--gpu-memory', '8')
+    assert.equal(gpu.memoryGb, 8)
+    await shown('endpoints', 'update', 'e', '--gpu', 'none')
+    const learned = await shown('endpoints', 'update', 'e', '--gpu', 'ADA_24', '--gpu-memory', 'auto')
+    assert.equal(learned.gpu.memoryGb, 'auto')
+    assert.equal((await runyard('endpoints', 'update', 'e', '--gpu', 'none', '--gpu-memory', '4')).code, EXIT.usage)
   })
 
   test('a scaler is its type and its value', async t => {

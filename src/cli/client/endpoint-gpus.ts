@@ -3,7 +3,7 @@ import { formatGpuIds } from '../../core/endpoints/endpoint.ts'
 import { type GpuChoice, gpuChoice, type PooledType } from '../../core/hardware/gpu-choice.ts'
 import { CliError, EXIT } from '../exit.ts'
 import { ask, type ConnectionOptions } from './connection.ts'
-import { objectMembers, plainValue } from './fields.ts'
+import { type BodyOptions, objectMembers, plainValue } from './fields.ts'
 
 /** The word for an endpoint that runs on the CPU. */
 const NONE = 'none'
@@ -11,6 +11,16 @@ const NONE = 'none'
 const SMALL_CPU = { instanceIds: ['cpu3g-2-8'] }
 
 type Body = Readonly<Record<string, unknown>>
+
+/** @throws CliError for `--gpu-memory` beside the words, or the CPUs, of an endpoint without a GPU */
+export function checkShare({ gpu, gpuMemory }: BodyOptions, { cpu }: Body): void {
+  const without = gpu === undefined ? cpu !== undefined && '--cpu' : String(gpu).trim() === NONE && `--gpu ${NONE}`
+  if (gpuMemory === undefined || without === false) return
+  throw new CliError(
+    `--gpu-memory is a share of a GPU, and ${without} gives its workers none; leave one of them out`,
+    EXIT.usage,
+  )
+}
 
 /**
  * A body for a new endpoint with the hardware of `--gpu`.
@@ -50,7 +60,9 @@ export async function changedGpus(
   const count = Number(plainValue(objectMembers(gpu).count ?? 1))
   const limits = { count, allowedCudaVersions: [], minCudaVersion: null }
   const gpuIds = formatGpuIds({ kind: 'gpu', ...choice, ...limits })
-  await save(options, { id: shown.id, name: shown.name, gpuIds, gpuCount: count })
+  const memory = plainValue(objectMembers(gpu).memoryGb ?? null)
+  const share = memory === 'auto' ? { gpuMemoryAuto: true } : memory === null ? {} : { gpuMemoryGb: memory }
+  await save(options, { id: shown.id, name: shown.name, gpuIds, gpuCount: count, ...share })
   return others
 }
 

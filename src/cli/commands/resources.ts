@@ -4,7 +4,7 @@ import { listItems } from '../../core/text-parts.ts'
 import { UsageError } from '../cli-command.ts'
 import { answerValue } from '../client/answers.ts'
 import { ask, type CliRequest, type ConnectionOptions, wantsJson, withConnection } from '../client/connection.ts'
-import { changedGpus, withGpus } from '../client/endpoint-gpus.ts'
+import { changedGpus, checkShare, withGpus } from '../client/endpoint-gpus.ts'
 import {
   type BodyOptions,
   collected,
@@ -118,6 +118,7 @@ function addChanging(group: Command, resource: Resource): void {
     const options = await withIds(createFields, typed)
     const body = await withSecrets(createFields, options, readBody(createFields, options))
     let whole: Readonly<Record<string, unknown>> = body
+    if (name === 'endpoints') checkShare(options, body)
     if (name === 'endpoints') whole = await withGpus(options, withScaling({ type: 'QUEUE', ...body }), gpusIn(options))
     if (name === 'keys') whole = await withKeyOptions(options, body)
     await print(options, await ask(options, path, { method: 'POST', body: whole }))
@@ -140,6 +141,7 @@ function addUpdate(group: Command, resource: Resource, updateFields: readonly Fi
     const given = await withSecrets(updateFields, options, readBody(updateFields, options, true), true)
     if (Object.keys(given).length === 0 && options.gpu === undefined && options.limit === undefined)
       throw new UsageError('no change is given; give an option', update)
+    if (name === 'endpoints') checkShare(options, given)
     // CPUs replace GPUs, so the request need not remove these.
     const hardware = gpusIn(options) ?? (given.cpu !== undefined && given.gpu === undefined ? 'none' : null)
     const change = async (known: string) => {

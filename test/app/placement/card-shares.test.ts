@@ -196,7 +196,8 @@ test('a share that cannot be is refused with a sentence', async t => {
   }
   assert.match(await refusal({ memoryGb: 8, count: 2 }), /is a share of one GPU, so gpu\.count must be 1/)
   assert.match(await refusal({ memoryGb: 25 }), /25 must be at most 24 GB, the memory of the largest GPU/)
-  assert.match(await refusal({ memoryGb: 0.1 }), /memoryGb/)
+  for (const memoryGb of [0.1, 0, -3]) assert.match(await refusal({ memoryGb }), /memoryGb: must be at least 0\.5/)
+  assert.match(await refusal({ memoryGb: 'aut' }), /memoryGb: must be a number of GB, or auto/)
   assert.match(await refusal({ memoryGb: 0.7001 }), /must be a whole number of MiB/)
 })
 

@@ -87,7 +87,9 @@ const Pools = z
 const GpuCount = z.int().min(1).max(64)
 const CudaVersions = z.array(CudaVersion).max(MAX_CUDA_VERSIONS)
 /** Null for whole GPUs. */
-const GpuMemoryGb = z.union([z.number().min(0.5).max(1_024), z.literal('auto')]).nullable()
+const GpuMemoryGb = z
+  .union([z.number().min(0.5).max(1_024), z.literal('auto')], 'must be a number of GB, or auto')
+  .nullable()
 
 const GpuCreated = z
   .strictObject({
