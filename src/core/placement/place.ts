@@ -274,7 +274,7 @@ function woken({ id }: Tenant, { workerId }: WantedWake): Woken {
 function hopeText(way: Way | null): string {
   if (way === null) return ''
   if (way.afterJob) return HOPES.afterJob
-  if (way.victims.some(({ how }) => how === 'is_paused')) return HOPES.pause
+  if (way.pauses) return HOPES.pause
   if (way.sleeps) return HOPES.sleep
   return way.endsSince === null ? HOPES.soon : `${HOPES.soon}, ${END_REASONS[way.endsSince]}`
 }

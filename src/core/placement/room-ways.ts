@@ -22,6 +22,8 @@ export interface Way {
   readonly afterJob: boolean
   /** True if the room comes from a worker that goes to sleep. */
   readonly sleeps: boolean
+  /** True if it comes from a worker that is being paused. */
+  readonly pauses: boolean
   /** Reason why a worker ends for it that could be suspended; null if none does. */
   readonly endsSince: EndReason | null
 }
@@ -213,7 +215,9 @@ export class RoomWays {
       const isThere = worker.placement?.gpus.some(gpu => keys.has(gpuKey(gpu))) === true
       return isThere ? (reasons.get(worker) ?? worker.endsSince ?? []) : []
     })
-    return { room, victims, afterJob, sleeps: gone.size === 0 && asleep.size > 0, endsSince }
+    const sleeps = gone.size === 0 && asleep.size > 0
+    const pauses = paused.size > 0 || (sleeps && [...asleep].every(({ phase }) => phase === 'paused'))
+    return { room, victims, afterJob, sleeps, pauses, endsSince }
   }
 
   /**

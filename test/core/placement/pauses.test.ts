@@ -59,6 +59,12 @@ describe('a worker is paused', () => {
     assert.match(refused[0]!, /in use by endpoint batch; it gets the room of a worker of lower priority that is being/)
   })
 
+  test('and the waiting work is said to get its room until its card is empty', () => {
+    const falling = paused(100, { sleep: 'falling' })
+    const { refused } = decide({ occupants: [falling], tenants: [batch, urgent()] })
+    assert.match(refused[0]!, /; it gets the room of a worker of lower priority that is being paused$/)
+  })
+
   test('for no endpoint of the same or a lower priority, for no spare worker, and for none without work', () => {
     for (const tenant of [
       urgent({ priority: 'low' }),
