@@ -67,6 +67,8 @@ export interface RunOptions extends Features {
   readonly onEvent?: (name: EventName, fields: Events[EventName], atMs: number) => void
   /** Ends the run when it returns true for the problems found so far. */
   readonly enough?: (problems: readonly string[]) => boolean
+  /** Ends the run at this instant, in ms since its begin, although work is left; by default once all is done. */
+  readonly endsAtMs?: number
 }
 
 /** Runs one seed from the first request to the end of the last worker. */
@@ -176,7 +178,8 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
   })
   const inspect = () => {
     pair?.inspect()
-    return options.enough?.(world.problems) === true ? 'enough' : checks.inspect(runState())
+    const isOver = world.clock.monotonic() >= (options.endsAtMs ?? Number.POSITIVE_INFINITY)
+    return isOver || options.enough?.(world.problems) === true ? 'enough' : checks.inspect(runState())
   }
   await passTime(world, options.settle, checks, inspect)
   await database.store.close()

@@ -380,6 +380,19 @@ test('a worker that cannot be started counts as a crash, with the reason', async
   assert.equal(rig.fleet.running().length, 1)
 })
 
+test('a failed start is followed by another one also when the store failed while it was recorded', async t => {
+  for (const fault of ['before', 'after'] as const) {
+    const rig = await openRig(t)
+    const endpoint = await rig.endpoint({ workersMax: 1 })
+    rig.fleet.failNextStart({ kind: 'image_vanished', image: 'a' })
+    rig.failNext('workers.exited', fault)
+    await rig.submit(endpoint)
+    await rig.clock.advance(5_000)
+    assert.equal(rig.fleet.running().length, 1, fault)
+    assert.equal((await rig.alive(endpoint)).length, 1, fault)
+  }
+})
+
 test('a missing secret keeps workers from starting, is named, and a new secret fixes it at once', async t => {
   const rig = await openRig(t)
   const endpoint = await rig.endpoint({ env: [{ key: 'T', value: '{{ RUNPOD_SECRET_hf }}' }] })

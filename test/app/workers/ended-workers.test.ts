@@ -36,6 +36,21 @@ test('an ended worker gets no jobs, and 429 instead of 401, since SDKs poll agai
   }
 })
 
+test('the take that an ended worker has left gets no job, also not the one that was taken back from it', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
+  const id = await rig.submit(endpoint)
+  assert.equal(await worker.takeJob(), id)
+  const left = worker.take({ busy: true })
+  await rig.clock.settle()
+  await end(rig, worker)
+  await rig.clock.advance(5_000)
+  assert.notEqual((await left).status, 200)
+  assert.equal(await rig.worker(-1).takeJob(), id)
+  await rig.worker(-1).done(id, { output: 'by the next one' })
+  assert.equal((await rig.status(endpoint, id)).json.output, 'by the next one')
+})
+
 test('the result of a job that no other worker has claimed since is kept, and once more when its response was lost', async t => {
   const rig = await openRig(t)
   const { endpoint, worker } = await rig.endpointWithWorker({ workersMax: 1 })
