@@ -15,6 +15,7 @@ import { spec } from 'node:test/reporters'
 import { buildFiles, writeFiles } from './build.ts'
 import { type Arguments, readArguments } from './test/arguments.ts'
 import { isOverSockets, isPure, LANES, type Lane, planTasks, type Queues } from './test/lanes.ts'
+import { measureBusyShare, untilFreeProcessor } from './test/processors.ts'
 import { waitForPrograms } from './test/programs.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
 
@@ -138,17 +139,23 @@ function showLanes(queues: Queues): void {
 /** Runs all tasks. Only pure tests run before the programs are ready. */
 async function runLanes(queues: Queues, grep: readonly RegExp[], programs: Promise<void>): Promise<FileResult[]> {
   const results: FileResult[] = []
+  const [began, busyShare] = [performance.now(), measureBusyShare()]
+  const endsS: number[] = []
   const engineIsFree = Promise.withResolvers<void>()
   let isReady = false
   const ready = programs.then(() => {
     isReady = true
   })
-  const runLane = async ({ queues: names, isLow = false, endsWhenReady = false }: Lane) => {
+  const runLane = async ({ queues: names, isLow = false, endsWhenReady = false, needsProcessor = false }: Lane) => {
     for (const name of names) {
       if (!isLow || name !== 'pure') await ready
       if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
       const queue = queues[name]
-      for (let task = queue.shift(); task !== undefined; task = queue.shift()) {
+      const isEmpty = () => queue.length === 0
+      for (;;) {
+        if (needsProcessor) await untilFreeProcessor(isEmpty)
+        const task = queue.shift()
+        if (task === undefined) break
         const result = await runFile(task, grep, isLow)
         results.push(result)
         show(result)
@@ -156,8 +163,11 @@ async function runLanes(queues: Queues, grep: readonly RegExp[], programs: Promi
       }
       if (name === 'engine') engineIsFree.resolve()
     }
+    endsS.push(Math.round((performance.now() - began) / 1_000))
   }
   await Promise.all(LANES.map(runLane))
+  const busy = Math.round(busyShare() * 100)
+  console.log(`\nlanes ended after ${endsS.join(', ')} s, and the processors were busy for ${busy}% of that`)
   return results
 }
 

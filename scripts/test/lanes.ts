@@ -12,39 +12,61 @@ export interface Task {
 }
 
 /**
- * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait have
- * their own lane, since they use little processor time.
+ * The slowest files, the slowest first: the last file to start decides when the run ends. Those that mostly wait, less
+ * than a third of their time with a processor, have their own lane.
  */
 const WAITING = [
   'faults/worker-faults',
-  'clients/batch',
-  'faults/relay-hang',
-  'faults/takeovers',
   'faults/postgres-servers',
+  'faults/takeovers',
+  'clients/batch',
   'clients/python-surface',
+  'workers/gpu-story',
+  'faults/relay-hang',
+  'faults/systemd',
+  'attacks/revoked-keys',
   'faults/floods-slow',
-  'faults/relay-process',
+  'clients/job-operations',
+  'attacks/from-inside-process',
+  'clients/transcript',
   'faults/relay',
-  'attacks/body-that-kills-the-server',
+  'clients/webhooks',
   'attacks/webhook-targets',
+  'faults/relay-process',
+  'attacks/body-that-kills-the-server',
 ].map(wireFile)
 const SLOW = [
   ...[
-    'faults/outage',
-    'faults/restart',
-    'clients/old-sdks',
-    'faults/floods',
-    'clients/streams',
     'clients/schemathesis',
-    'workers/python-worker',
+    'workers/deployed-apps',
+    'faults/floods',
+    'faults/restart',
+    'faults/outage',
+    'docs/pages',
     'faults/torture',
-    'workers/node-worker',
+    'clients/old-sdks',
     'faults/postgres-trouble',
+    'clients/cli',
+    'clients/streams',
+    'faults/floods-connections',
+    'workers/worker-calls',
+    'faults/postgres',
+    'clients/https',
+    'clients/openai',
+    'first-hour/folder',
+    'faults/upgrade',
+    'faults/backup',
+    'workers/python-worker',
+    'workers/node-worker',
     'attacks/large-bodies',
     'workers/slow-reader',
   ].map(wireFile),
-  ...['simulator', 'mutants', 'regressions', 'request-queue-mutants'].map(name => `test/sim/${name}.test.ts`),
+  ...['simulator', 'mutants', 'regressions', 'pairs', 'clusters', 'request-queue-mutants'].map(
+    name => `test/sim/${name}.test.ts`,
+  ),
   'test/model/lifecycle.test.ts',
+  'test/contract/store.test.ts',
+  'test/scripts/release.test.ts',
   'test/app/scaling/steady-load.test.ts',
 ]
 const ORDER = [...WAITING, ...SLOW]
@@ -99,18 +121,23 @@ export interface Lane {
   readonly isLow?: boolean
   /** True if it takes no more files once the other lanes have begun. */
   readonly endsWhenReady?: boolean
+  /** True if it takes a file only while the other lanes leave most of a processor. */
+  readonly needsProcessor?: boolean
 }
 
 /**
- * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy;
- * pure tests, which only compute, take the rest, and begin while the programs of the others are installed. After them
- * come those without a server of ours, so that the gaps are filled until the end, and all lanes end together.
+ * The lanes of a run. Wire tests wait about as long as they compute, so three lanes keep two processors nearly busy
+ * beside the lane of those that mostly wait; another lane takes files while that is not so. Pure tests, which only
+ * compute, take the rest, and begin while the programs of the others are installed. After them come those without a
+ * server of ours, so that the gaps are filled until the end. Each lane goes on with the files of others, so that all
+ * end together.
  */
 export const LANES: readonly Lane[] = [
   { queues: ['engine', 'gateway', 'containers', 'wire', 'rest', 'pure'] },
   { queues: ['browser', 'wire', 'containers', 'rest', 'pure'] },
   { queues: ['wire', 'containers', 'rest', 'pure'] },
-  { queues: ['waiting', 'waitingContainers', 'kubernetes'] },
+  { queues: ['waiting', 'waitingContainers', 'kubernetes', 'wire', 'containers', 'rest', 'pure'] },
+  { queues: ['waiting', 'wire', 'rest'], needsProcessor: true },
   { queues: ['pure', 'rest'], isLow: true },
   { queues: ['pure'], isLow: true, endsWhenReady: true },
 ]
