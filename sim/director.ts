@@ -203,14 +203,17 @@ export class Director {
 
   /**
    * Sets the wall clock in either direction: by less than servers follow, by minutes, hours or a year.
-   * Sometimes it is set right again.
+   * Sometimes it is set right again, but not after the faults: the checks then set the clock themselves.
    */
   #setClock(): void {
     const random = this.#random
     const [least, most] = random.pick(CLOCK_STEPS_MS)
     const byMs = random.int(least, most) * (random.chance(0.5) ? 1 : -1)
     this.#setWall(byMs)
-    if (random.chance(0.3)) this.#life.after(random.int(1_000, 60_000), () => this.#setWall(-byMs))
+    if (!random.chance(0.3)) return
+    this.#life.after(random.int(1_000, 60_000), () => {
+      if (!this.#faultsOver) this.#setWall(-byMs)
+    })
   }
 
   #setWall(byMs: number): void {
