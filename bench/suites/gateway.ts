@@ -81,7 +81,8 @@ async function gatewaySide(bench: Bench): Promise<Omit<Side, 'name'>> {
   return { port: server.port, request: requestTo(server, path, null), pids: [server.pid], isAlone: true }
 }
 
-async function nodeSide(bench: Bench): Promise<Omit<Side, 'name'>> {
+/** Starts the HTTP server of Node, which sends a constant response. */
+export async function nodeSide(bench: Bench): Promise<Omit<Side, 'name'>> {
   const { line, pid } = await bench.start(process.execPath, [import.meta.filename])
   const port = Number(line)
   return { port, request: requestText(port, GATEWAY_PATH, {}, null), pids: [pid] }

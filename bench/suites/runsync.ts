@@ -1,9 +1,13 @@
-/** Duration of a job on a warm worker, beside a plain HTTP call to the same handler and a job of BullMQ. */
+/**
+ * Duration of a job on a warm worker, beside a plain HTTP call to the same handler, the hops of a job with nothing in
+ * them, and a job of BullMQ.
+ */
 
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
+import { bareHopsSide } from '../harness/bare-hops.ts'
 import { ECHO_HANDLER, jobSides } from '../harness/job-sides.ts'
 import { loadSuite } from '../harness/load-suite.ts'
 import { createFolderEndpoint, requestTo, SMALL_JOB, startRunyard, workerFolder } from '../harness/runyard.ts'
@@ -28,7 +32,7 @@ export const runsync = loadSuite({
   name: 'runsync',
   title: 'A job with a warm worker: POST /runsync at a given rate',
   notes:
-    'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage. The worker of BullMQ speaks to its database; no process between them outlives a restart of the server.',
+    'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage. The worker of BullMQ speaks to its database; no process between them outlives a restart of the server. The bare hops are a server, a relay and a worker in Node that store a job and its result by a flush each, and do nothing else.',
   loads: [
     { name: '1 a second', connections: 1, perSecond: 1, ms: 10_000 },
     { name: '100 a second', connections: 64, perSecond: 100 },
@@ -40,6 +44,7 @@ export const runsync = loadSuite({
     const python = process.env.RUNYARD_TEST_PYTHON
     if (python === undefined) console.log('Python is left out: RUNYARD_TEST_PYTHON is not set')
     const sides: Side[] = [{ name: 'a plain HTTP call', ...(await plainSide(bench)) }]
+    if (wants('bare hops')) sides.push({ name: 'bare hops', ...(await bareHopsSide(bench)) })
     if (wants('Runyard, TypeScript'))
       sides.push({ name: 'Runyard, TypeScript', ...(await jobSide(bench, workerFolder(bench, ECHO_HANDLER), '')) })
     if (wants('Runyard, Python') && python !== undefined)

@@ -1,19 +1,21 @@
 /**
  * The slowest responses and their causes: closed loads of 32 and 256 connections, then open loads at half of what
  * those got through. The server records its own pauses (`harness/pause-probe.ts`), and each slow response is given to
- * the pauses that fill it.
+ * the pauses that fill it. The same loads go to the programs that other suites compare, which record no pauses: what
+ * their ratios of p99 to p50 are, the machine and the load cause.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { jobSides } from '../harness/job-sides.ts'
 import type { ExplainedLoadResult, LoadTask } from '../harness/load-client.ts'
 import { type CauseCount, explainSlow, type Pause } from '../harness/pauses.ts'
 import type { RoundOptions } from '../harness/rounds.ts'
 import { makeEndpoint, requestTo, type ServerSettings, SMALL_JOB, startRunyard } from '../harness/runyard.ts'
-import type { Bench } from '../harness/sides.ts'
+import { type Bench, requestText } from '../harness/sides.ts'
 import { type Suite, type Table, type TableRow, tableText } from '../harness/suite.ts'
-import { balancedServer } from './gateway.ts'
+import { balancedServer, GATEWAY_PATH, nodeSide, startBackend } from './gateway.ts'
 
 const CONNECTIONS = [32, 256]
 /** A response is slow when it takes longer than this many medians: the aim for p99. */
@@ -37,6 +39,9 @@ interface Target {
 
 type Start = (bench: Bench, settings: ServerSettings) => Promise<Target>
 
+/** Other programs under the same load, by the side that they follow. */
+type OtherStart = (bench: Bench) => Promise<Target>
+
 const SIDES: Readonly<Record<string, Start>> = {
   // In the server's thread also on a slow disk: the account is that of this thread.
   run: (bench, settings) => runTarget(bench, null, { ...settings, args: ['--store-host', 'inline'] }),
@@ -44,6 +49,19 @@ const SIDES: Readonly<Record<string, Start>> = {
   gateway: async (bench, { env }) => {
     const { server, path } = await balancedServer(bench, env)
     return { ...server, request: requestTo(server, path, null) }
+  },
+}
+
+const OTHERS: Readonly<Record<string, OtherStart>> = {
+  'BullMQ on Redis': bench => jobTarget(bench, 'BullMQ on Redis'),
+  'graphile-worker': bench => jobTarget(bench, 'graphile-worker'),
+  nginx: async bench => {
+    const { pid, port } = await bench.nginx(await startBackend(bench))
+    return { pid, port, request: requestText(port, GATEWAY_PATH, {}, null) }
+  },
+  'HTTP server of Node': async bench => {
+    const { port, request, pids } = await nodeSide(bench)
+    return { pid: pids[0]!, port, request }
   },
 }
 
@@ -55,13 +73,17 @@ export const tail: Suite = {
   quick: false,
   async run(bench, effort, wants) {
     const tables: Table[] = []
+    const show = (table: Table) => {
+      console.log(tableText(table))
+      tables.push(table)
+    }
     for (const [side, start] of Object.entries(SIDES)) {
       if (!wants(side)) continue
       const loads = await loadSide(bench, side, start, effort)
-      for (const table of [latencyTable(side, loads), ...loads.map(load => causeTable(side, load))]) {
-        console.log(tableText(table))
-        tables.push(table)
-      }
+      for (const table of [latencyTable(side, loads), ...loads.map(load => causeTable(side, load))]) show(table)
+    }
+    for (const [side, start] of Object.entries(OTHERS)) {
+      if (wants(side)) show(latencyTable(side, await loadOther(bench, start, effort)))
     }
     return tables
   },
@@ -70,6 +92,31 @@ export const tail: Suite = {
 async function loadSide(bench: Bench, side: string, start: Start, effort: RoundOptions): Promise<Loaded[]> {
   const file = join(bench.folder, `pauses-${side.replaceAll(' ', '-')}.json`)
   const target = await start(bench, { env: { NODE_OPTIONS: `--import=${PROBE}`, RUNYARD_PAUSES: file } })
+  const results = await measure(target, effort)
+  await bench.stopOne(target.pid)
+  const pauses = JSON.parse(readFileSync(file, 'utf8')) as Pause[]
+  return results.map(([name, result]) => loaded(name, result, pauses))
+}
+
+async function loadOther(bench: Bench, start: OtherStart, effort: RoundOptions): Promise<Loaded[]> {
+  const target = await start(bench)
+  const results = await measure(target, effort)
+  await bench.stopOne(target.pid)
+  return results.map(([name, result]) => loaded(name, result, []))
+}
+
+/** @param pauses of the server */
+function loaded(name: string, result: ExplainedLoadResult, pauses: readonly Pause[]): Loaded {
+  const { fromMs, toMs } = result.measured
+  const here = [...pauses, ...result.pauses].filter(pause => pause.toMs > fromMs && pause.fromMs < toMs)
+  return { name, result, causes: explainSlow(result.slow, result.p50 / 1_000, here) }
+}
+
+/** Sends the closed and the open loads. */
+async function measure(
+  target: Target,
+  effort: RoundOptions,
+): Promise<readonly (readonly [name: string, result: ExplainedLoadResult])[]> {
   const results: [name: string, result: ExplainedLoadResult][] = []
   // The rounds are one: the rare pauses need a long time more than a repetition.
   const ms = effort.ms * effort.rounds
@@ -82,13 +129,7 @@ async function loadSide(bench: Bench, side: string, start: Start, effort: RoundO
     const open = await load(target, connections, half, { ...effort, ms })
     results.push([`${connections} connections, ${half} a second`, open])
   }
-  await bench.stopOne(target.pid)
-  const pauses = JSON.parse(readFileSync(file, 'utf8')) as Pause[]
-  return results.map(([name, result]) => {
-    const { fromMs, toMs } = result.measured
-    const here = [...pauses, ...result.pauses].filter(pause => pause.toMs > fromMs && pause.fromMs < toMs)
-    return { name, result, causes: explainSlow(result.slow, result.p50 / 1_000, here) }
-  })
+  return results
 }
 
 async function load(
@@ -114,6 +155,12 @@ async function runTarget(bench: Bench, database: string | null, settings: Server
   const server = await startRunyard(bench, database, settings)
   const endpoint = await makeEndpoint(server, { workersMax: 0 })
   return { ...server, request: requestTo(server, `/v2/${endpoint}/run`, SMALL_JOB) }
+}
+
+async function jobTarget(bench: Bench, name: 'BullMQ on Redis' | 'graphile-worker'): Promise<Target> {
+  const [side] = await jobSides(bench, () => true, { call: 'run', sides: [name] })
+  const { port, request, pids } = side!
+  return { pid: pids[0]!, port, request }
 }
 
 function latencyTable(side: string, loads: readonly Loaded[]): Table {
