@@ -5,6 +5,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { extname, join, relative } from 'node:path'
 import { before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { patient } from '../support/patience.ts'
 import { browserSkip, openBrowser } from '../wire/support/browser.ts'
 import type { Browser, Page } from '../wire/support/chromium.ts'
@@ -20,6 +21,8 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 const folder = process.env.RUNYARD_TEST_SITE ?? ''
+// `.ci/run` builds it beside the first tests.
+while (existsSync(`${folder}.unfinished`)) await sleep(200)
 const skip = missing()
 
 function missing(): string | false {
