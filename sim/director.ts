@@ -31,6 +31,8 @@ export interface DirectorParts {
   readonly operator: Operator
   readonly checks: Checks
   readonly machine: SimMachine
+  /** Ends the faults of starts. */
+  readonly restoreStarts: () => void
   /** The workers whose processes run. */
   readonly running: () => WorkerId[]
   readonly kill: (worker: WorkerId) => void
@@ -100,6 +102,7 @@ export class Director {
     this.#faultsOver = true
     this.#world.faults = NO_FAULTS
     pair?.restore()
+    this.#parts.restoreStarts()
     this.#parts.machine.endForeign()
     clusterFaults?.restore()
     this.#world.trace.add('director', 'the faults are over')

@@ -151,6 +151,7 @@ export async function runSeed(seed: number, options: RunOptions): Promise<SeedRe
     operator,
     checks,
     machine,
+    restoreStarts: () => fleet?.restore(),
     running: () => platform.running(),
     kill: worker => {
       workers.get(worker)?.die()

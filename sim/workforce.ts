@@ -37,7 +37,12 @@ export function machineFleet(
   workers: Map<WorkerId, SimWorker>,
   logs: SimLogs,
   parts: () => WorkforceParts,
-): { readonly platform: Platform; readonly workerAt: (port: number) => WorkerId | undefined } {
+): {
+  readonly platform: Platform
+  readonly workerAt: (port: number) => WorkerId | undefined
+  /** The faults are over: no start fails any more. */
+  readonly restore: () => void
+} {
   const random = world.random('machine')
   const memory = new WorkerMemory(world)
   const fail = (worker: WorkerId, line: string) => {
@@ -94,7 +99,11 @@ export function machineFleet(
       return { driver, close: () => driver.close() }
     },
   }
-  return { platform, workerAt: port => fleet.started[Math.floor((port - FIRST_PORT) / 2)]?.workerId }
+  return {
+    platform,
+    workerAt: port => fleet.started[Math.floor((port - FIRST_PORT) / 2)]?.workerId,
+    restore: () => fleet.failNextStart(null),
+  }
 }
 
 /** Freezes or thaws the program of a worker. */

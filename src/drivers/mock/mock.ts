@@ -85,8 +85,8 @@ export class MockFleet {
     return [...this.workers].flatMap(([worker, { exit }]) => (exit === null ? [] : [worker]))
   }
 
-  /** The next start, and only that, fails for this reason. */
-  failNextStart(failure: StartFailure): void {
+  /** The next start, and only that, fails for this reason; null for a start that does not fail. */
+  failNextStart(failure: StartFailure | null): void {
     this.#failure = failure
   }
 
