@@ -73,6 +73,9 @@ const ORDER = [...WAITING, ...SLOW]
 
 /** Tests that start and stop a container engine: no other test may use containers at that time. */
 const stopsEngine = (file: string) => /^test\/(?:wire\/docker\/|drivers\/docker\/|contract\/driver-docker)/.test(file)
+/** Others that use an engine, and so wait until those have ended. */
+const usesEngine = (file: string) =>
+  ['attacks/from-inside-container', 'first-hour/team', 'workers/worker-models'].map(wireFile).includes(file)
 /** Tests that measure throughput: only one at a time. */
 const isGateway = (file: string) => /^test\/wire\/gateway\//.test(file)
 const isWaiting = (file: string) => WAITING.includes(file)
@@ -86,7 +89,7 @@ const sharesCluster = (file: string) =>
     .map(name => `test/${name}.test.ts`)
     .includes(file)
 const isWire = (file: string) =>
-  isOverSockets(file) && ![stopsEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
+  isOverSockets(file) && ![stopsEngine, usesEngine, isGateway, isWaiting, isBrowser, isKubernetes].some(is => is(file))
 
 /** True for a file that starts real servers. */
 export function isOverSockets(file: string): boolean {
@@ -157,7 +160,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
   const again = wanted && hasEngine ? slowestFirst(files.filter(file => paths.includes(file))) : []
   const inContainers = again.map(file => ({ file, others: [], containers }))
   const isRest = (file: string) =>
-    ![stopsEngine, isGateway, isBrowser, isWaiting, isKubernetes, isWire, isPure].some(is => is(file))
+    ![stopsEngine, usesEngine, isGateway, isBrowser, isWaiting, isKubernetes, isWire, isPure].some(is => is(file))
   const batches = (tasks: Task[]) => (list ? tasks : inBatches(tasks))
   return {
     queues: {
@@ -168,7 +171,7 @@ export function planTasks({ files, isWhole, onlyContainers, list }: Arguments): 
       waitingContainers: inContainers.filter(({ file }) => isWaiting(file)),
       kubernetes: batches(tasksOf(isKubernetes)),
       wire: tasksOf(isWire),
-      containers: inContainers.filter(({ file }) => !isWaiting(file)),
+      containers: [...tasksOf(usesEngine), ...inContainers.filter(({ file }) => !isWaiting(file))],
       rest: batches(tasksOf(isRest)),
       pure: batches(tasksOf(isPure)),
     },
