@@ -19,6 +19,7 @@ import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
 import { ResponseWriter, switchingText } from './response-writer.ts'
 import { Tunnel, type TunnelEnd } from './tunnel.ts'
+import type { TurnWrites } from './turn-writes.ts'
 import type { Upgrading } from './upgrade-buffer.ts'
 import { type NextTurn, Upload } from './upload.ts'
 
@@ -34,6 +35,7 @@ export interface ProxyExchangeParts {
   readonly reservations: Reservations
   readonly connections: WorkerConnections
   readonly nextTurn: NextTurn
+  readonly writes: TurnWrites
   /** Limit of bytes of the body of a request. */
   readonly bodyBytes: number
   readonly limits: ExchangeLimits
@@ -128,7 +130,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.isAnonymous = request.isOpen === true
     this.#isBodyComplete = request.complete === undefined
     this.#timings = new ExchangeTimings(parts.clock)
-    this.#response = new ResponseWriter(incoming, outgoing, request.requestId, request.errorForm ?? null)
+    this.#response = new ResponseWriter(incoming, outgoing, request.requestId, request.errorForm ?? null, parts.writes)
     this.#tokens = request.onTokens === undefined ? null : new AnswerTokens(request.onTokens)
   }
 
@@ -256,8 +258,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (head === null) return
     this.#state = { at: 'sending', reservation, connection, isRenewed }
     if (head.body === 'none') {
-      connection.socket.write(head.text, 'latin1')
-      connection.sent()
+      this.#parts.writes.add(this)
       return
     }
     this.#upload ??= new Upload(this.#incoming, head.body === 'chunked', this.#parts.nextTurn, bytes => {
@@ -266,6 +267,14 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     })
     if (head.expectsContinue && !this.#upload.asked) this.#response.askForBody()
     this.#upload.to(connection, head.text)
+  }
+
+  /** Sends a request without a body. */
+  writeNow(): void {
+    const state = this.#state
+    if (state.at !== 'sending' || this.#head === null) return
+    state.connection.socket.write(this.#head.text, 'latin1')
+    state.connection.sent()
   }
 
   onHead(head: ResponseHead): void {

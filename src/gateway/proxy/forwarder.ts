@@ -8,6 +8,7 @@ import type { Reservations } from '../queue/reservation.ts'
 import { ProxyExchange, type ProxyExchangeParts } from './exchange.ts'
 import type { ExchangeLimits } from './exchange-timings.ts'
 import type { AccessLogEntry, Forwarding, ProxyRequest } from './proxy-request.ts'
+import { TurnWrites } from './turn-writes.ts'
 import { UpgradeBuffer, type Upgrading } from './upgrade-buffer.ts'
 import type { NextTurn } from './upload.ts'
 
@@ -56,7 +57,9 @@ export class Forwarder implements Forwarding {
     const limits = { ...EXCHANGE_LIMITS, ...options.limits }
     const connections = new WorkerConnections(clock, { ...KEPT_CONNECTIONS, ...options.kept })
     const { bodyBytes = BODY_BYTES } = options
-    this.#parts = { clock, reservations, nextTurn, bodyBytes, connections, limits, live: new Slots() }
+    const live = new Slots<ProxyExchange>()
+    const writes = new TurnWrites(nextTurn, live)
+    this.#parts = { clock, reservations, nextTurn, writes, bodyBytes, connections, limits, live }
     this.#tickMs = Math.max(10, Math.min(LONGEST_TICK_MS, ...Object.values(limits).map(ms => ms / 8)))
   }
 

@@ -7,6 +7,7 @@ import { allowedTrailers, REQUEST_ID_FIELD, WORKER_ID } from '../http1/fields.ts
 import type { Framing, ResponseHead } from '../http1/response-head.ts'
 import { EarlyStream } from './early-stream.ts'
 import type { ProxyRequest } from './proxy-request.ts'
+import type { TurnWrites } from './turn-writes.ts'
 
 /** Limit of bytes of a response that wait for the client. */
 const MAX_UNREAD_BYTES = 65_536
@@ -22,10 +23,13 @@ export class ResponseWriter {
   readonly #outgoing
   readonly #requestId
   readonly #form
+  readonly #writes
   /** True if the client speaks HTTP/1.0, which has no chunks, no trailers and no informational responses. */
   readonly #isOld: boolean
   #framing: Framing = 0
   #unflushed = false
+  /** The body of a response that goes out whole at the end of this turn. */
+  #whole: string | null = null
   #held: Socket | null = null
   /** A stream that begins before its worker is known; null for any other response. */
   #early: EarlyStream | null = null
@@ -37,7 +41,14 @@ export class ResponseWriter {
   isLeftUnread = false
 
   /** @param form of errors of the gateway; null for its own */
-  constructor(incoming: IncomingMessage, outgoing: ServerResponse, requestId: string, form: ErrorForm | null) {
+  constructor(
+    incoming: IncomingMessage,
+    outgoing: ServerResponse,
+    requestId: string,
+    form: ErrorForm | null,
+    writes: TurnWrites,
+  ) {
+    this.#writes = writes
     this.#requestId = requestId
     this.#form = form
     this.#incoming = incoming
@@ -104,9 +115,19 @@ export class ResponseWriter {
       return
     }
     // Text goes out in one write with the head.
-    if (isWhole && piece.length <= SHORT_BYTES) outgoing.end(latin1(piece), 'latin1')
-    else if (last) outgoing.end(Buffer.from(piece))
+    if (isWhole && piece.length <= SHORT_BYTES) {
+      this.#whole = latin1(piece)
+      this.#writes.add(this)
+    } else if (last) outgoing.end(Buffer.from(piece))
     else if (!outgoing.write(Buffer.from(piece)) && outgoing.writableLength >= MAX_UNREAD_BYTES) this.#hold(worker)
+  }
+
+  /** Sends a whole response. */
+  writeNow(): void {
+    const whole = this.#whole
+    if (whole === null) return
+    this.#whole = null
+    this.#outgoing.end(whole, 'latin1')
   }
 
   /** Sends the head if it still waits: its body may arrive much later. */
@@ -120,7 +141,7 @@ export class ResponseWriter {
   end(trailers: readonly string[]): void {
     const outgoing = this.#outgoing
     this.#held = null
-    if (outgoing.writableEnded) return
+    if (outgoing.writableEnded || this.#whole !== null) return
     if (this.#early !== null) {
       if (this.#early.gathers) this.#early.end()
       else outgoing.end()
