@@ -110,6 +110,8 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   #workerId: WorkerId | null = null
   #isComplete = false
   #isBodyComplete: boolean
+  /** True while the request has a kept connection that it does not use yet. */
+  #isUnwritten = false
   #slot: Slot = -1
 
   /** @param upgrading null for a request that asks for no other protocol */
@@ -243,6 +245,12 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     const connection = this.#parts.connections.take(workerId, address, kind)
     const attempt = { reservation, connection, isRenewed }
     this.#timings.connect()
+    if (connection.connected && this.#head?.body === 'none') {
+      this.#state = { at: 'sending', reservation, connection, isRenewed }
+      this.#isUnwritten = true
+      this.#parts.writes.add(this)
+      return
+    }
     connection.use(this, this.#method === 'HEAD')
     if (connection.connected) this.#send(attempt)
     else this.#state = { at: 'connecting', reservation, connection, isRenewed }
@@ -258,7 +266,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     if (head === null) return
     this.#state = { at: 'sending', reservation, connection, isRenewed }
     if (head.body === 'none') {
-      this.#parts.writes.add(this)
+      this.#write(connection, head)
       return
     }
     this.#upload ??= new Upload(this.#incoming, head.body === 'chunked', this.#parts.nextTurn, bytes => {
@@ -269,12 +277,25 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#upload.to(connection, head.text)
   }
 
-  /** Sends a request without a body. */
+  /** Sends a request without a body on the kept connection that it has, or on a new one if the worker closed that. */
   writeNow(): void {
     const state = this.#state
+    if (!this.#isUnwritten) return
+    this.#isUnwritten = false
     if (state.at !== 'sending' || this.#head === null) return
-    state.connection.socket.write(this.#head.text, 'latin1')
-    state.connection.sent()
+    const { connection, reservation } = state
+    if (connection.socket.writable) {
+      connection.use(this, this.#method === 'HEAD')
+      this.#write(connection, this.#head)
+      return
+    }
+    connection.destroy()
+    this.#connect(reservation, true)
+  }
+
+  #write(connection: WorkerConnection, { text }: RequestHead): void {
+    connection.socket.write(text, 'latin1')
+    connection.sent()
   }
 
   onHead(head: ResponseHead): void {

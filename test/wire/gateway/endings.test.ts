@@ -199,6 +199,48 @@ describe('a connection that a worker has closed since', () => {
     assert.match(await rawClient(gateway.port).send(request('POST')).untilEnd(), /^HTTP\/1.1 200 OK/)
   })
 
+  for (const method of ['GET', 'POST']) {
+    test(`is not written to, and a ${method} that waited for the end of its turn is sent once`, async () => {
+      const turns: (() => void)[] = []
+      const endTurn = () => {
+        for (const run of turns.splice(0)) run()
+      }
+      const gateway = await startGateway({ nextTurn: callback => turns.push(callback) })
+      const heads: string[] = []
+      const worker = await add(gateway, 'w1', socket => {
+        let text = ''
+        socket.on('data', bytes => {
+          text += bytes.toString('latin1')
+          if (!text.endsWith('\r\n\r\n')) return
+          heads.push(text)
+          if (!text.startsWith('GET /held')) socket.write(PLAIN)
+          text = ''
+        })
+      })
+      const turnsUntil = (condition: string, holds: () => boolean) =>
+        until(condition, () => {
+          endTurn()
+          return holds()
+        })
+      // So many that writes wait for the end of the turn.
+      for (let n = 0; n < 8; n += 1) rawClient(gateway.port).send(get([], 'GET /held HTTP/1.1'))
+      await turnsUntil('all of them', () => heads.length === 8)
+      const first = rawClient(gateway.port).send(get([]))
+      await turnsUntil('the first response', () => first.text.includes('200 OK'))
+      assert.equal(gateway.forwarder.idleCount, 1)
+      const second = rawClient(gateway.port).send(request(method))
+      await until('a write that waits', () => turns.length > 0)
+      assert.equal(heads.length, 9)
+      const [kept, connections] = [worker.sockets.at(-1)!, worker.sockets.length]
+      kept.end()
+      await until('the end of the kept connection', () => kept.destroyed)
+      await turnsUntil('the second response', () => second.text.includes('200 OK'))
+      assert.equal(heads.length, 10)
+      assert.equal(heads.at(-1)!.match(/HTTP\/1\.1/g)!.length, 1, 'it came once')
+      assert.equal(worker.sockets.length, connections + 1)
+    })
+  }
+
   test('is not used when it sends what nobody asked for', async () => {
     const gateway = await startGateway()
     const worker = await add(gateway, 'w1', answering(PLAIN))

@@ -71,16 +71,19 @@ export interface GatewayOptions extends ForwarderOptions {
   /** Changes what the way in found out about a call. */
   readonly call?: (call: ProxyRequest) => ProxyRequest
   readonly maxHeaderSize?: number
+  /** `setImmediate` when left out. */
+  readonly nextTurn?: (callback: () => void) => void
 }
 
 /** Starts a gateway, which ends with the test. */
 export async function startGateway({
   call = same,
   maxHeaderSize = 16_384,
+  nextTurn = setImmediate,
   ...options
 }: GatewayOptions = {}): Promise<Gateway> {
   const reservations = new FakeReservations()
-  const forwarder = new Forwarder({ clock: systemClock, reservations, nextTurn: setImmediate }, options)
+  const forwarder = new Forwarder({ clock: systemClock, reservations, nextTurn }, options)
   const passed: AccessLogEntry[] = []
   const waiting: ((passed: AccessLogEntry) => void)[] = []
   const done = (how: AccessLogEntry) => {
