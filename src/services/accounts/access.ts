@@ -13,6 +13,7 @@ import {
   requireOperator,
 } from '../../core/accounts/permission.ts'
 import { countRequest, type RateDecision, type RateWindow, type WindowCount } from '../../core/accounts/rate-limit.ts'
+import { equalSecrets } from '../../core/equal-secrets.ts'
 import { AppError } from '../../core/errors.ts'
 import type { EndpointId, KeyId, OwnerId, VolumeId } from '../../core/ids.ts'
 import type { LimitedOperation } from '../../core/jobs/job-limits.ts'
@@ -58,6 +59,8 @@ export class Access {
   readonly #ports
   readonly #windows
   readonly #cache = new Map<string, CachedKey>()
+  /** The last key that was recalled, with its hash: an application sends many requests with one key. */
+  #recalled: { readonly key: string; readonly hash: string } | null = null
   readonly #jobLimiter
   readonly #uses
   readonly #appWorkers
@@ -112,9 +115,13 @@ export class Access {
    * authenticated.
    */
   recall(key: string): Caller | null {
-    const entry = this.#cache.get(this.#ports.vault.hash(key))
+    const recalled = this.#recalled
+    const isSame = recalled !== null && equalSecrets(recalled.key, key)
+    const hash = isSame ? recalled.hash : this.#ports.vault.hash(key)
+    const entry = this.#cache.get(hash)
     const nowMs = this.#ports.clock.now()
     if (entry === undefined || entry.untilMs <= nowMs || !isValidAt(entry.key, nowMs)) return null
+    if (!isSame) this.#recalled = { key, hash }
     this.#noteUse(entry.key, nowMs)
     entry.caller ??= callerFromKey(entry.key)
     return entry.caller
