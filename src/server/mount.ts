@@ -89,13 +89,23 @@ interface HostMeaning {
   readonly other: string | null
 }
 
+/** The last endpoint that a path named, with the start of that path up to the id. */
+let latest: { readonly prefix: string; readonly endpointId: EndpointId } | null = null
+
 /** Slashes may be repeated up to the id; the rest of the path is the worker's own. */
 function ofPath(path: string, host: string | null): GatewayRoute | null {
+  if (latest !== null && path.startsWith(latest.prefix)) {
+    const { endpointId, prefix } = latest
+    const rest = path.slice(prefix.length)
+    if (rest === '' || rest[0] === '/' || rest[0] === '?') return { endpointId, prefix, path: fromSlash(rest), host }
+  }
   const start = idStart(path)
   if (start < 0) return null
   const id = textBefore(path.slice(start, start + MAX_ID_LENGTH + 1), '/', '?')
   if (!isEndpointId(id)) return null
-  return { endpointId: id, prefix: PREFIX + id, path: fromSlash(path.slice(start + id.length)), host }
+  const prefix = PREFIX + id
+  latest = { prefix, endpointId: id }
+  return { endpointId: id, prefix, path: fromSlash(path.slice(start + id.length)), host }
 }
 
 /** Place of the id below `/lb/`; -1 for any other path. */

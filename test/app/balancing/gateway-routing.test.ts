@@ -24,6 +24,19 @@ test('an endpoint is the first label of a host below localhost or the domain, in
   assert.equal(routeOf('[::1]:8080', '/'), null)
 })
 
+test('paths of one endpoint after another lead to each, also where one id begins like another', () => {
+  const paths = [
+    ['/lb/e1/a', 'e1', '/a'],
+    ['/lb/e1', 'e1', '/'],
+    ['/lb/e1?a=1', 'e1', '/?a=1'],
+    ['/lb/e12/a', 'e12', '/a'],
+    ['/lb/e1//b', 'e1', '//b'],
+    ['//lb//e1/c', 'e1', '/c'],
+  ] as const
+  for (const [url, id, path] of paths) assert.deepEqual(routeOf('localhost', url), [id, `/lb/${id}`, path], url)
+  for (const url of ['/lb/e1-2/a', '/lb/e1%2f', '/lb/e1.x']) assert.equal(routeOf('localhost', url), null, url)
+})
+
 test('the host flash is that of all functions, which headers name', () => {
   for (const host of ['flash.localhost:8080', 'Flash.LB.localhost.', 'flash.lb.example']) {
     assert.deepEqual(routeOf(host, '/add?a=1'), [null, null, '/add?a=1'], host)
