@@ -9,6 +9,8 @@ export interface LoadSuite {
   readonly title: string
   readonly notes?: string
   readonly loads: readonly LoadCase[]
+  /** A load before them that is not measured, except in a short run, so that code which runs often is compiled. */
+  readonly warmUp?: LoadCase
   /**
    * Names of the loads of a short run. Without them a short run has the suite only if it is named,
    * and then with all its loads.
@@ -33,7 +35,7 @@ export function connectionCases(...counts: readonly number[]): LoadCase[] {
 
 /** The suite of a {@link LoadSuite}. */
 export function loadSuite(suite: LoadSuite): Suite {
-  const { name, title, notes, loads, quick = [], baseline } = suite
+  const { name, title, notes, loads, warmUp, quick = [], baseline } = suite
   return {
     name,
     title,
@@ -42,6 +44,7 @@ export function loadSuite(suite: LoadSuite): Suite {
     async run(bench, effort, wants) {
       const sides = await suite.start(bench, side => side === baseline || wants(side))
       const tables: Table[] = []
+      if (warmUp !== undefined && !effort.isQuick) await measureRounds(sides, warmUp, { ...effort, rounds: 1 })
       for (const load of loads) {
         if (effort.isQuick && quick.length > 0 && !quick.includes(load.name)) continue
         const table = loadTable(suite, load, await measureRounds(sides, load, effort))
