@@ -32,6 +32,7 @@ export class Bench {
   readonly folder = mkdtempSync(join(tmpdir(), 'runyard-bench-'))
   readonly #children: ChildProcess[] = []
   readonly #atEnd: (() => void)[] = []
+  #postgres: { url: string; pid: number } | null = null
 
   /**
    * Starts a program that prints one line when it is ready.
@@ -82,8 +83,13 @@ export class Bench {
     return { port, pid: child.pid! }
   }
 
-  /** Starts a PostgreSQL of its own. @returns its address, and the pid of its first process */
+  /** Starts a PostgreSQL of its own at the first call. @returns its address, and the pid of its first process */
   postgres(): { url: string; pid: number } {
+    this.#postgres ??= this.#startPostgres()
+    return this.#postgres
+  }
+
+  #startPostgres(): { url: string; pid: number } {
     const folder = join(this.folder, 'postgres')
     execFileSync('chmod', ['755', this.folder])
     const url = execFileSync(POSTGRES, ['start', folder], { encoding: 'utf8' }).trim()
