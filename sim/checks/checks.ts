@@ -66,6 +66,9 @@ const ENDPOINTS = `SELECT id, workers_min, workers_max,
   FROM endpoints ORDER BY id`
 const STATE = 'SELECT id, state FROM workers WHERE id = ?'
 const STOPS = 'SELECT job_id, worker_id FROM stops ORDER BY since_ms, worker_id, job_id'
+/** A request of a cancelled batch gets no turn when its worker is lost, and is cancelled soon. */
+const CANCELLED = `SELECT 1 FROM jobs JOIN batches ON batches.id = jobs.queue
+  WHERE jobs.id = ? AND batches.status = 'CANCELLED'`
 const STOP = 'SELECT job_id FROM stops WHERE worker_id = ? AND job_id = ?'
 const STRANDED = `SELECT id, worker_id FROM jobs WHERE status = 'IN_PROGRESS'
   AND NOT EXISTS (SELECT 1 FROM workers WHERE id = jobs.worker_id AND state <> 'EXITED') ORDER BY id`
@@ -143,7 +146,8 @@ export class Checks {
     this.batches = new BatchChecker(report, clock)
     this.jobs = new JobChecker(report, clock.latest.bind(clock), batch => this.batches.isOver(batch))
     this.runs = new RunChecker(report, view)
-    const mayNotHave = (worker: WorkerId, job: JobId) => database.query(STOP, worker, job).length > 0
+    const mayNotHave = (worker: WorkerId, job: JobId) =>
+      database.query(STOP, worker, job).length > 0 || database.query(CANCELLED, job).length > 0
     this.order = new OrderChecker(report, clock, mayNotHave)
     this.#limits = new LimitChecker(report, database, clock)
     this.isLimited = Object.keys(limits).length > 0

@@ -29,7 +29,8 @@ export class OrderChecker {
 
   /**
    * @param wall the wall clock
-   * @param mayNotHave true if a worker has not stopped its last attempt of a job yet
+   * @param mayNotHave true if a worker has not stopped its last attempt of a job yet, or the batch of the job is
+   *   cancelled
    */
   constructor(
     report: (problem: string) => void,
