@@ -169,6 +169,12 @@ export const regressions: readonly Regression[] = [
     untilS: 200,
   },
   {
+    seed: 43338,
+    features: { pauses: true, shares: true, suspends: true },
+    found: 'the end of a worker was published twice, since the store failed as a second caller recorded it',
+    untilS: 80,
+  },
+  {
     seed: 6161,
     features: { pauses: true, shares: true, suspends: true },
     found: 'a paused worker waited for ever for the card of a frozen one of its own endpoint that kept its memory',

@@ -301,8 +301,11 @@ export class Fleet {
    */
   async recordExit(workerId: WorkerId, observed: ObservedExit, knownFate?: 'released' | 'unseen'): Promise<void> {
     const { store, clock, logs } = this.#ports
+    const isKnown = this.#running.find(workerId) !== null
     this.#running.end(workerId)
     const worker = await store.workers.find(workerId)
+    // Its end was published by a caller that recorded it at the same time: `finishExits` must not do so again.
+    if (!isKnown && worker?.state === 'EXITED') this.#running.forget(workerId)
     const shownExit = worker === null ? observed : this.#exitShownTo(worker, observed)
     // A paused worker ran nothing while no server ran, either.
     const fate = worker?.pause != null ? 'released' : (knownFate ?? fateOfJobs(worker, shownExit))
