@@ -1,8 +1,8 @@
 /**
  * The slowest responses and their causes: closed loads of 32 and 256 connections, then open loads at half of what
  * those got through. The server records its own pauses (`harness/pause-probe.ts`), and each slow response is given to
- * the pauses that fill it. The same loads go to the programs that other suites compare, which record no pauses: what
- * their ratios of p99 to p50 are, the machine and the load cause.
+ * the pauses that fill it. The same loads go to the programs that other suites compare, which record no pauses. They
+ * show how much of a ratio of p99 to p50 the machine and the load cause.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,7 +39,7 @@ interface Target {
 
 type Start = (bench: Bench, settings: ServerSettings) => Promise<Target>
 
-/** Other programs under the same load, by the side that they follow. */
+/** Starts a program that is compared. */
 type OtherStart = (bench: Bench) => Promise<Target>
 
 const SIDES: Readonly<Record<string, Start>> = {
