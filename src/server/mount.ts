@@ -89,23 +89,18 @@ interface HostMeaning {
   readonly other: string | null
 }
 
-/** The last endpoint that a path named, with the start of that path up to the id. */
-let latest: { readonly prefix: string; readonly endpointId: EndpointId } | null = null
+/** The id of an endpoint with its prefix; null for a text that is no id. */
+const prefixed = cacheLast(id => (isEndpointId(id) ? { endpointId: id, prefix: PREFIX + id } : null))
 
 /** Slashes may be repeated up to the id; the rest of the path is the worker's own. */
 function ofPath(path: string, host: string | null): GatewayRoute | null {
-  if (latest !== null && path.startsWith(latest.prefix)) {
-    const { endpointId, prefix } = latest
-    const rest = path.slice(prefix.length)
-    if (rest === '' || rest[0] === '/' || rest[0] === '?') return { endpointId, prefix, path: fromSlash(rest), host }
-  }
   const start = idStart(path)
   if (start < 0) return null
   const id = textBefore(path.slice(start, start + MAX_ID_LENGTH + 1), '/', '?')
-  if (!isEndpointId(id)) return null
-  const prefix = PREFIX + id
-  latest = { prefix, endpointId: id }
-  return { endpointId: id, prefix, path: fromSlash(path.slice(start + id.length)), host }
+  const named = prefixed(id)
+  if (named === null) return null
+  const { endpointId, prefix } = named
+  return { endpointId, prefix, path: fromSlash(path.slice(start + id.length)), host }
 }
 
 /** Place of the id below `/lb/`; -1 for any other path. */
