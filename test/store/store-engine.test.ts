@@ -180,6 +180,40 @@ test('an inline store makes one commit in each turn of its caller', async () => 
   assert.ok((await inserted).every(kept => kept))
 })
 
+test('reads of one turn of an inline store end after some time, and the others wait for the next turn in order', async () => {
+  let nowMs = 0
+  const turns: (() => void)[] = []
+  const engine = new SqliteEngine({ file: ':memory:' })
+  // Each look at the clock is a millisecond later, so that a read takes one.
+  const readTime = { ms: 5, monotonic: () => ++nowMs }
+  const store = sqliteStoreOn(new InlineHost(engine, turn => void turns.push(turn), readTime))
+  const answered: number[] = []
+  const read = (n: number) => store.endpoints.ids().then(() => answered.push(n))
+  const settle = async () => {
+    for (let n = 0; n < 100; n += 1) await Promise.resolve()
+  }
+  const reading = (async () => {
+    for (let n = 0; n < 12; n += 1) await read(n)
+  })()
+  await settle()
+  assert.deepEqual(answered, [0, 1, 2, 3, 4])
+  const other = read(100)
+  for (const expected of [
+    [0, 1, 2, 3, 4, 5, 100, 6, 7, 8],
+    [0, 1, 2, 3, 4, 5, 100, 6, 7, 8, 9, 10, 11],
+  ]) {
+    assert.equal(turns.length, 1, 'the end of a turn is noticed once')
+    turns.pop()!()
+    await settle()
+    assert.deepEqual(answered, expected)
+  }
+  await Promise.all([reading, other])
+  const last = Promise.all([0, 1, 2, 3, 4].map(read))
+  await store.close()
+  await last
+  assert.equal(engine.stats.reads, 18)
+})
+
 test('a commit that fails rejects all of its batch, and nothing of it is there', async () => {
   let broken = false
   const { store } = await begin({

@@ -30,7 +30,10 @@ export interface StoreStats {
   readonly largestBatch: number
 }
 
-/** Limit of the time in which the writes of one commit run, for an engine in a thread that has other work. */
+/**
+ * Limit of the time in which the writes of one commit run, or the reads of one turn of the event loop, for an engine
+ * in a thread that has other work.
+ */
 export interface BatchTime {
   readonly ms: number
   /** Milliseconds that only grow. */

@@ -18,14 +18,17 @@ export interface SqliteOptions {
   /** Scheduler of the flushes of an inline store; by default a few microtasks after a write. */
   readonly gather?: Gather
   /**
-   * The clock for the time of a commit of an inline store, in milliseconds that only grow; without it a commit takes
-   * all writes that have arrived, whatever their time.
+   * The clock for the time of a turn of an inline store, in milliseconds that only grow; without it a commit takes all
+   * writes that have arrived, and reads never wait, whatever their time.
    */
   readonly monotonic?: () => number
 }
 
-/** Time of the writes of one commit in the server's thread: all other requests wait for it. */
-const INLINE_BATCH_MS = 5
+/**
+ * Time of the writes of one commit, and of the reads of one turn, in the server's thread: all other requests wait for
+ * them.
+ */
+const INLINE_TURN_MS = 5
 
 /** A store on SQLite. */
 export interface SqliteStore extends Store {
@@ -43,8 +46,8 @@ export interface SqliteStore extends Store {
  */
 export async function openSqliteStore({ file, host, gather, monotonic }: SqliteOptions): Promise<SqliteStore> {
   if (host === 'thread') return sqliteStoreOn(await ThreadHost.open({ file }))
-  const batchTime = monotonic === undefined ? {} : { batchTime: { ms: INLINE_BATCH_MS, monotonic } }
-  const inline = new InlineHost(new SqliteEngine({ file, ...batchTime }), gather)
+  const time = monotonic === undefined ? null : { ms: INLINE_TURN_MS, monotonic }
+  const inline = new InlineHost(new SqliteEngine({ file, ...(time && { batchTime: time }) }), gather, time)
   return sqliteStoreOn(host === 'inline' ? inline : new MovingHost(inline, () => ThreadHost.open({ file })))
 }
 
