@@ -26,8 +26,8 @@ export function isForApplication(url: string): boolean {
 }
 
 /**
- * Sends requests to workers like the gateway, but without sockets: claim, then send; one retry for a request that may
- * be sent twice and whose worker failed before its response.
+ * Sends requests to workers like the gateway, but without sockets: claim, then send. One retry for a request that may
+ * be sent twice and whose worker failed before its response; a refused one waits for the next worker.
  */
 export class SimGateway {
   readonly #parts: SimGatewayParts
@@ -41,9 +41,11 @@ export class SimGateway {
     const { reservations, life } = this.#parts
     const { signal, method } = request
     const endpointId = new URL(request.url).pathname.split('/')[2] as EndpointId
-    const avoid: WorkerId[] = []
+    const avoid = new Set<WorkerId>()
+    let [waitedMs, sent] = [0, 0]
     for (;;) {
-      const reservationRequest = { endpointId, affinity: readAffinity(request), avoid: [...avoid], signal }
+      const affinity = readAffinity(request)
+      const reservationRequest = { endpointId, affinity, avoid: [...avoid], waitedMs, signal }
       let reservation: Reservation
       try {
         reservation = await life.guard(reservations.reserve(reservationRequest))
@@ -55,8 +57,12 @@ export class SimGateway {
       const headers = { 'x-runpod-worker-id': reservation.workerId }
       if (response !== null) return new Response(response.text, { status: response.status, headers })
       if (outcome === 'aborted') return new Response('', { status: 499 })
-      avoid.push(reservation.workerId)
-      if (method !== 'GET' || avoid.length > 1) return Response.json({ error: 'bad gateway' }, { status: 502, headers })
+      const isNew = !avoid.has(reservation.workerId)
+      avoid.add(reservation.workerId)
+      waitedMs += reservation.waitedMs
+      if (outcome === 'refused' && (isNew || reservation.waitedMs > 0)) continue
+      sent += 1
+      if (method !== 'GET' || sent > 1) return Response.json({ error: 'bad gateway' }, { status: 502, headers })
     }
   }
 
@@ -73,7 +79,7 @@ export class SimGateway {
     try {
       const call = { nonce: searchParams.get('nonce') ?? '', ms: Number(searchParams.get('ms')) }
       const program = at(reservation.servedAt.traffic)
-      if (program === undefined) throw new ConnectionProblem('unreachable')
+      if (program === undefined) throw new ConnectionProblem('refused')
       const response = await life.guard(program.serve({ ...call, signal: connection.signal }))
       return { outcome: 'answered', response }
     } catch (thrown) {

@@ -57,6 +57,8 @@ const NOTICE_MS = 15_000
 const SLACK_MS = 1_000
 /** Maximum ejection of a worker after a failed request. */
 const EJECTED_MS = 60_000
+/** Maximum time for which a worker that refused a request gets none, even one that requires it. */
+const REFUSING_MS = 8_000
 /** Maximum time until a healthy worker gets a waiting request. */
 const HEALTHY_MS = 20_000
 
@@ -131,6 +133,7 @@ class RequestQueueRun implements BalancedRequestQueues {
   readonly #waiting = new Map<EndpointId, Set<WaitingRequest>>()
   readonly #inFlight = new Map<WorkerId, number>()
   readonly #failedMs = new Map<WorkerId, number>()
+  readonly #refusedMs = new Map<WorkerId, number>()
   /** Workers without a good answer since their last failure: each gets one request at a time. */
   readonly #onTrial = new Set<WorkerId>()
   readonly #updates = new Map<EndpointId, EndpointUpdate>()
@@ -282,7 +285,8 @@ class RequestQueueRun implements BalancedRequestQueues {
   #released(workerId: WorkerId, outcome: RequestOutcome): void {
     this.#view.count(`requests that were ${outcome}`)
     this.#inFlight.set(workerId, this.#inFlightAt(workerId) - 1)
-    const hasFailed = outcome === 'broken' || outcome === 'unreachable'
+    const hasFailed = outcome !== 'answered' && outcome !== 'aborted'
+    if (outcome === 'refused') this.#refusedMs.set(workerId, this.#view.nowMs())
     if (hasFailed) this.#failedMs.set(workerId, this.#view.nowMs())
     if (hasFailed) this.#onTrial.add(workerId)
     else if (outcome === 'answered') this.#onTrial.delete(workerId)
@@ -314,7 +318,10 @@ class RequestQueueRun implements BalancedRequestQueues {
     if (update.endpoint.paused) this.#reportOnce(request, 'waits although its endpoint is paused')
     for (const { workerId, state, servedAt } of update.targets.values()) {
       if (state !== 'ready' || servedAt === null || !this.#hasCapacity(workerId, update.endpoint)) continue
-      const mayServe = named === null ? takesAnyWorker && !this.#mayBeEjected(workerId) : named === workerId
+      const mayServe =
+        named === null
+          ? takesAnyWorker && !this.#mayBeEjected(workerId)
+          : named === workerId && !this.#mayBeRefusing(workerId)
       if (mayServe) this.#reportOnce(request, `waits although worker ${workerId} is ready and has capacity`)
     }
   }
@@ -343,6 +350,10 @@ class RequestQueueRun implements BalancedRequestQueues {
   #mayBeEjected(worker: WorkerId): boolean {
     if (this.#onTrial.has(worker) && this.#inFlightAt(worker) > 0) return true
     return this.#view.nowMs() - (this.#failedMs.get(worker) ?? Number.NEGATIVE_INFINITY) < EJECTED_MS
+  }
+
+  #mayBeRefusing(worker: WorkerId): boolean {
+    return this.#view.nowMs() - (this.#refusedMs.get(worker) ?? Number.NEGATIVE_INFINITY) < REFUSING_MS
   }
 
   #inFlightAt(worker: WorkerId): number {

@@ -8,9 +8,9 @@ import { drawWebBehavior, type WebBehavior } from './web-behavior.ts'
 
 /** A request to a program failed before its response began. */
 export class ConnectionProblem extends Error {
-  readonly kind: 'unreachable' | 'broken'
+  readonly kind: 'refused' | 'broken'
 
-  constructor(kind: 'unreachable' | 'broken') {
+  constructor(kind: 'refused' | 'broken') {
     super(`the connection was ${kind}`)
     this.kind = kind
   }
@@ -99,9 +99,9 @@ export class WebProgram {
     const { world } = this.#parts
     const { behavior, life } = this
     const result = Promise.withResolvers<WebResponse>()
-    const fail = (kind: 'unreachable' | 'broken') => result.reject(new ConnectionProblem(kind))
+    const fail = (kind: 'refused' | 'broken') => result.reject(new ConnectionProblem(kind))
     if (!this.#listens()) {
-      world.clock.after(REFUSAL_MS, () => fail('unreachable'))
+      world.clock.after(REFUSAL_MS, () => fail('refused'))
       return result.promise
     }
     this.#open += 1

@@ -21,7 +21,7 @@ test('a slot counts requests up to its limit, and none while it is closed', () =
   assert.equal(slots.busyMs(slot, 10), 5)
   assert.equal(slots.end(slot, 12), 0)
   assert.deepEqual([slots.busyMs(slot, 99), slots.idleSince(slot), slots.usedAt(slot)], [7, 12, 2])
-  slots.rule(slot, { ...OPEN, ejection: { state: 'trial_due', failures: 3, ejections: 1 } })
+  slots.rule(slot, { ...OPEN, ejection: { ...NOT_EJECTED, state: 'trial_due' } })
   assert.equal(slots.begin(slot, 13, true), false, 'its trial is for the deciding thread')
   assert.equal(slots.ejection(slot).state, 'trial_due')
   assert.equal(slots.begin(slot, 13, false), true)

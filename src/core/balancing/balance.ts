@@ -7,7 +7,7 @@
  * old ones. Among equals the least recently used one is chosen.
  *
  * An ejected worker gets no requests (outlier-ejection.ts). If no ready worker is in the rotation, all of them are
- * used: a request that may fail is better than one that surely waits.
+ * used: a request that may fail is better than one that surely waits. But a refusing one cannot serve it.
  */
 import type { WorkerId } from '../ids.ts'
 import type { BalancedEndpoint, Target } from '../workers/socket-address.ts'
@@ -79,19 +79,23 @@ function isEligible({ ejection, workerId }: Candidate, avoid: readonly WorkerId[
   return isInRotation(ejection) && !(avoid.length > 0 && avoid.includes(workerId))
 }
 
+function isRefusing({ ejection }: Candidate): boolean {
+  return ejection.state === 'refusing'
+}
+
 function findWorker<Worker extends Candidate>(workers: readonly Worker[], id: WorkerId): Worker | null {
   for (const worker of workers) if (worker.workerId === id) return worker
   return null
 }
 
-/** An ejected worker too: the request takes no other. */
+/** An ejected worker too, unless it is refusing: the request takes no other. */
 function insist<Worker extends Candidate>(
   named: Worker | null,
   { kind }: Affinity,
   rules: BalanceRules,
 ): Worker | NoWorker {
   if (named === null || named.state === 'draining') return kind === 'strict' ? 'gone' : 'ended'
-  if (!isOpen(named)) return 'not_ready'
+  if (!isOpen(named) || isRefusing(named)) return 'not_ready'
   return hasRoom(named, rules) ? named : 'full'
 }
 
@@ -112,7 +116,7 @@ function chooseAny<Worker extends Candidate>(
     if (!hasRoom(worker, rules)) continue
     if (isFirstChoice) {
       if (best === null || isBetter(worker, best, rules)) best = worker
-    } else if (spare === null || isBetterSpare(worker, spare, rules, avoid)) spare = worker
+    } else if (!isRefusing(worker) && (spare === null || isBetterSpare(worker, spare, rules, avoid))) spare = worker
   }
   if (best !== null) return best
   if (!inRotation && spare !== null) return spare

@@ -6,10 +6,10 @@ import { ResponseParser, type ResponseReader } from './response-parser.ts'
 /** Reason why a connection ended before the response was complete. */
 export interface Loss {
   /**
-   * `unreachable`: never connected. `ended`: closed or reset by the worker. `malformed`: the
-   * worker sent no valid response.
+   * `refused`: nobody listens at the address. `unreachable`: never connected for another reason. `ended`: closed or
+   * reset by the worker. `malformed`: the worker sent no valid response.
    */
-  readonly kind: 'unreachable' | 'ended' | 'malformed'
+  readonly kind: 'refused' | 'unreachable' | 'ended' | 'malformed'
   /** A phrase for the operator of the worker. */
   readonly problem: string
   /** True if any byte of a response had arrived. */
@@ -17,6 +17,9 @@ export interface Loss {
   /** True if it had carried a request before: the worker may have closed it as idle. */
   readonly reused: boolean
 }
+
+/** Codes of the system for an address at which nobody listens, or whose network is gone with its worker. */
+const REFUSALS = new Set(['ECONNREFUSED', 'ENOENT', 'EHOSTUNREACH', 'ENETUNREACH'])
 
 /** Owns a connection for one request. */
 export interface ConnectionUser extends ResponseReader {
@@ -169,7 +172,10 @@ export class WorkerConnection {
 
   readonly #onError = (error: NodeJS.ErrnoException): void => {
     if (this.connected) this.#lose('ended', `the connection broke (${error.code ?? error.message})`)
-    else this.#lose('unreachable', `it cannot be reached (${error.code ?? error.message})`)
+    else {
+      const kind = REFUSALS.has(error.code ?? '') ? 'refused' : 'unreachable'
+      this.#lose(kind, `it cannot be reached (${error.code ?? error.message})`)
+    }
   }
 
   readonly #onClose = (): void => {

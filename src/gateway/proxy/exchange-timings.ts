@@ -32,6 +32,11 @@ export class ExchangeTimings {
     this.#stepMs = this.#startMs
   }
 
+  /** Time of the request in the request queue so far. */
+  get waitMs(): number {
+    return this.#waitMs
+  }
+
   /** The wait for another worker begins. */
   retry(): void {
     this.#stepMs = this.#clock.monotonic()

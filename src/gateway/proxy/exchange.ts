@@ -18,13 +18,12 @@ import { type ExchangeLimits, ExchangeTimings } from './exchange-timings.ts'
 import { withinEndpoint } from './origin-wide.ts'
 import type { AccessLogEntry, ProxyRequest } from './proxy-request.ts'
 import { ResponseWriter, switchingText } from './response-writer.ts'
+import { Tries } from './tries.ts'
 import { Tunnel, type TunnelEnd } from './tunnel.ts'
 import type { TurnWrites } from './turn-writes.ts'
 import type { Upgrading } from './upgrade-buffer.ts'
 import { type NextTurn, Upload } from './upload.ts'
 
-/** Number of workers that one request is sent to. */
-const MAX_WORKERS = 2
 const IDEMPOTENT = new Set(['GET', 'HEAD', 'OPTIONS', 'PUT', 'DELETE', 'TRACE'])
 /** Status in the access log of a request whose client left before the response. */
 const CLIENT_GONE = 499
@@ -52,8 +51,8 @@ interface Attempt {
 }
 
 /**
- * State of an exchange, with the data of that state. It goes down this list; a lost attempt may go back to `waiting`
- * once, or to `connecting` on a new connection.
+ * State of an exchange, with the data of that state. It goes down this list; a lost attempt may go back to `waiting`,
+ * or to `connecting` on a new connection.
  */
 type State =
   /** The head of the request is checked. */
@@ -87,7 +86,6 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   readonly endpointId: EndpointId
   readonly isAnonymous: boolean
   affinity: Affinity | null = null
-  readonly avoid: WorkerId[] = []
   readonly #parts
   readonly #incoming
   readonly #outgoing
@@ -106,7 +104,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
   /** The body of the request. An upload that no worker has read from goes to the next one. */
   #upload: Upload | null = null
   #controller: AbortController | null = null
-  #attempts = 0
+  readonly #tries = new Tries()
   #workerId: WorkerId | null = null
   #isComplete = false
   #isBodyComplete: boolean
@@ -134,6 +132,15 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     this.#timings = new ExchangeTimings(parts.clock)
     this.#response = new ResponseWriter(incoming, outgoing, request.requestId, request.errorForm ?? null, parts.writes)
     this.#tokens = request.onTokens === undefined ? null : new AnswerTokens(request.onTokens)
+  }
+
+  get avoid(): readonly WorkerId[] {
+    return this.#tries.avoid
+  }
+
+  /** Milliseconds in the request queue so far. */
+  get waitedMs(): number {
+    return this.#timings.waitMs
   }
 
   /** Aborted when the client is gone. Made on demand, since most requests never wait. */
@@ -218,7 +225,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       return
     }
     this.#timings.claim(reservation.waitedMs)
-    this.#attempts += 1
+    this.#tries.count += 1
     if (this.#isBodyComplete) this.#connect(reservation, false)
     else this.#complete(reservation)
   }
@@ -382,15 +389,15 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
     const { reservation, isRenewed } = state
     this.#upload?.hold()
     const isUntouched = this.#upload === null || !this.#upload.begun
-    const isRepeatable = loss.kind === 'unreachable' || (loss.kind === 'ended' && IDEMPOTENT.has(this.#method))
+    const isUnconnected = loss.kind === 'refused' || loss.kind === 'unreachable'
+    const isRepeatable = isUnconnected || (loss.kind === 'ended' && IDEMPOTENT.has(this.#method))
     const mayRetry = isUntouched && !loss.begun && isRepeatable
     if (mayRetry && loss.reused && !isRenewed) {
       this.#connect(reservation, true)
       return
     }
-    this.#release(state, loss.kind === 'unreachable' ? 'unreachable' : 'broken')
-    if (mayRetry && this.#attempts < MAX_WORKERS) {
-      this.avoid.push(reservation.workerId)
+    this.#release(state, isUnconnected ? loss.kind : 'broken')
+    if (mayRetry && this.#tries.hasNext(reservation, loss.kind)) {
       this.#timings.retry()
       this.#reserve()
     } else this.#fail(502, `worker ${reservation.workerId} gave no answer: ${loss.problem}`, 'worker_error')
@@ -495,7 +502,7 @@ export class ProxyExchange implements ConnectionUser, WorkerRequest {
       status: this.#response.status,
       complete: this.#isComplete,
       workerId: this.#workerId,
-      tries: this.#attempts,
+      tries: this.#tries.count,
       ...this.#timings.summary(),
       bytesIn,
       bytesOut,

@@ -268,7 +268,7 @@ export class RequestQueue {
     const subject = { endpointId: this.#id, workerId: target.workerId }
     target.cancelTimer()
     if (ejection.state === 'in_rotation') emit('worker.trusted', subject)
-    if (ejection.state === 'ejected') {
+    if (ejection.state === 'ejected' || ejection.state === 'refusing') {
       emit('worker.avoided', { ...subject, failures: ejection.failures, forMs: ejectedForMs(ejection) })
     }
     if (ejection.state === 'in_rotation' || ejection.state === 'trial_due') return
@@ -283,7 +283,7 @@ export class RequestQueue {
     const affinity = requiredWorker(request)
     const { limits, ports } = this.#shared
     const longestMs = affinity === null ? limits.waitMs : limits.namedWaitMs
-    const maxWaitMs = Math.min(request.maxWaitMs ?? longestMs, longestMs)
+    const maxWaitMs = Math.min(request.maxWaitMs ?? longestMs, longestMs) - (request.waitedMs ?? 0)
     const problem = this.#problem(obstacle, request, maxWaitMs)
     if (problem !== null) {
       this.#discardIfGone()

@@ -15,6 +15,8 @@ export interface WorkerRequest {
   readonly avoid: readonly WorkerId[]
   /** Limit of its wait in the request queue, in milliseconds; the limit of the queue when left out or longer. */
   readonly maxWaitMs?: number
+  /** Part of that limit that it has waited before, for workers that failed it; 0 when left out. */
+  readonly waitedMs?: number
   /**
    * True if the caller has no key, so that errors do not describe the problem of the endpoint; false when left out.
    */

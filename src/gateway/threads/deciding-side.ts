@@ -244,14 +244,18 @@ class ThreadSide {
   async #reserve({ id, ...asked }: Extract<ThreadMessage, { kind: 'reserve' }>, parts: DecidingParts): Promise<void> {
     const controller = new AbortController()
     this.#waiting.set(id, controller)
-    const { maxWaitMs, ...request } = asked
+    const { maxWaitMs, waitedMs = 0, ...request } = asked
     const limit = maxWaitMs === undefined ? {} : { maxWaitMs }
     try {
-      const reservation = await parts.queues.reserve({ ...request, ...limit, signal: controller.signal })
-      const { workerId, servedAt, waitedMs, slot = null } = reservation
+      const reservation = await parts.queues.reserve({ ...request, ...limit, waitedMs, signal: controller.signal })
+      const { workerId, servedAt, slot = null } = reservation
       if (slot === null) this.#reservations.set(id, reservation)
       const { endpointId } = request
-      this.#batch.add({ kind: 'reserved', id, reservation: { endpointId, workerId, servedAt, waitedMs, slot } })
+      this.#batch.add({
+        kind: 'reserved',
+        id,
+        reservation: { endpointId, workerId, servedAt, waitedMs: reservation.waitedMs, slot },
+      })
     } catch (error) {
       this.#batch.add({ kind: 'refused', id, error: packError(toAppError(error)) })
     } finally {

@@ -60,6 +60,7 @@ export type ThreadMessage =
       readonly affinity: Affinity | null
       readonly avoid: readonly WorkerId[]
       readonly maxWaitMs: number | undefined
+      readonly waitedMs: number | undefined
       readonly isAnonymous: boolean
     }
   /** The client of a request that waits is gone. */

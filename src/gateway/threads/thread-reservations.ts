@@ -151,7 +151,7 @@ export class ThreadReservations implements Reservations {
   }
 
   #ask(request: WorkerRequest): Promise<Reservation> {
-    const { endpointId, affinity, avoid, maxWaitMs, isAnonymous = false, signal } = request
+    const { endpointId, affinity, avoid, maxWaitMs, waitedMs, isAnonymous = false, signal } = request
     if (signal.aborted) return Promise.reject(signal.reason)
     const id = this.nextNumber()
     return new Promise((resolve, reject) => {
@@ -164,14 +164,14 @@ export class ThreadReservations implements Reservations {
       signal.addEventListener('abort', leave, { once: true })
       const close = () => signal.removeEventListener('abort', leave)
       this.#asked.set(id, { resolve, reject, close })
-      this.#post({ kind: 'reserve', id, endpointId, affinity, avoid, maxWaitMs, isAnonymous })
+      this.#post({ kind: 'reserve', id, endpointId, affinity, avoid, maxWaitMs, waitedMs, isAnonymous })
     })
   }
 
   #end(endpointId: EndpointId, workerId: WorkerId, slot: WorkerSlot, outcome: RequestOutcome): void {
     const left = this.#slots.end(slot, this.#clock.monotonic())
     const known = this.#endpoints.get(endpointId)
-    const isFailure = outcome === 'broken' || outcome === 'unreachable'
+    const isFailure = outcome !== 'answered' && outcome !== 'aborted'
     const isAwaited = known === undefined || this.#waiting.get(known.waitingWord) > 0
     if (isFailure || isAwaited || this.#slots.isWatched(slot)) {
       this.#post({ kind: 'released', endpointId, workerId, slot, outcome })

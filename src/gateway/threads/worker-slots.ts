@@ -41,9 +41,10 @@ const NO_LIMIT = -1
 /** The ejections by the word of a slot. */
 const EJECTIONS: readonly Ejection[] = [
   NOT_EJECTED,
-  { state: 'ejected', failures: 0, ejections: 0 },
-  { state: 'trial_due', failures: 0, ejections: 0 },
-  { state: 'on_trial', failures: 0, ejections: 0 },
+  { ...NOT_EJECTED, state: 'ejected' },
+  { ...NOT_EJECTED, state: 'refusing' },
+  { ...NOT_EJECTED, state: 'trial_due' },
+  { ...NOT_EJECTED, state: 'on_trial' },
 ]
 
 /** Size of the memory for a number of workers, in bytes. */

@@ -32,7 +32,7 @@ const STEP: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       kind: fc.constant('release' as const),
       which: fc.nat(),
-      outcome: fc.constantFrom<RequestOutcome>('answered', 'answered', 'answered', 'aborted', 'broken', 'unreachable'),
+      outcome: fc.constantFrom<RequestOutcome>('answered', 'answered', 'answered', 'aborted', 'broken', 'refused'),
     }),
   },
   { weight: 1, arbitrary: fc.record({ kind: fc.constant('abort' as const), which: fc.nat() }) },
@@ -54,8 +54,9 @@ class Run {
   readonly max: number | null
   readonly asked: { readonly asked: Asked; readonly named: Name | null; readonly plain: boolean; over: boolean }[] = []
   states = new Map<string, TargetState>()
-  /** Workers of which some request has failed. */
+  /** Workers of which some request has failed, and those that refused one. */
   readonly doubtful = new Set<string>()
+  readonly refusing = new Set<string>()
 
   constructor(max: number | null, threads: number) {
     this.max = max
@@ -71,8 +72,9 @@ class Run {
     const one = step.kind === 'release' ? open[step.which % Math.max(1, open.length)] : undefined
     if (one !== undefined && step.kind === 'release') {
       one.over = true
-      if (step.outcome === 'broken' || step.outcome === 'unreachable')
-        this.doubtful.add(one.asked.reservation!.workerId)
+      const { workerId } = one.asked.reservation!
+      if (step.outcome === 'broken' || step.outcome === 'refused') this.doubtful.add(workerId)
+      if (step.outcome === 'refused') this.refusing.add(workerId)
       one.asked.reservation!.release(step.outcome)
     }
     const before = new Set(open.map(({ asked }) => asked))
@@ -125,7 +127,9 @@ class Run {
       this.states.get(name) === 'ready' && (counts.get(name) ?? 0) < (this.max ?? Number.POSITIVE_INFINITY)
     for (const count of counts.values()) assert.ok(count <= (this.max ?? Number.POSITIVE_INFINITY))
     const isUnfair = waiting.find(({ named, plain }) =>
-      named === null ? plain && NAMES.some(name => isFree(name) && !this.doubtful.has(name)) : isFree(named),
+      named === null
+        ? plain && NAMES.some(name => isFree(name) && !this.doubtful.has(name))
+        : isFree(named) && !this.refusing.has(named),
     )
     assert.equal(isUnfair?.asked.name, undefined, 'it waits although it need not')
   }

@@ -414,6 +414,49 @@ test('ready workers that all fail stay in use: a request that may fail is better
   for (let n = 0; n < 5; n += 1) assert.equal((await rig.claim()).workerId, 'b')
 })
 
+test('where the only worker refuses connections requests wait for the next one', async () => {
+  const rig = new RequestQueuesRig()
+  await rig.keep({}, aTarget('a'))
+  const [lost, later] = [await rig.claim(), await rig.claim()]
+  lost.release('refused')
+  later.release('refused')
+  assert.deepEqual(rig.problems, [{ endpointId: ENDPOINT, workerId: 'a', failures: 1, forMs: 1_000 }])
+  const waits = [rig.ask({ avoid: [lost.workerId] }), rig.ask()]
+  await rig.clock.advance(500)
+  assert.equal(rig.queues.waiting, 2)
+  await rig.keep({}, aTarget('b', { state: 'starting' }))
+  await rig.keep({}, aTarget('b'))
+  assert.deepEqual(
+    waits.map(({ reservation }) => reservation?.workerId),
+    ['b', 'b'],
+  )
+})
+
+test('a worker that refuses connections is tried after 1, 2 and 4 s, and then serves for lack of another', async () => {
+  const rig = new RequestQueuesRig()
+  await rig.keep({}, aTarget('a'))
+  ;(await rig.claim()).release('refused')
+  for (const ms of [1_000, 2_000, 4_000]) {
+    const waits = rig.ask({ avoid: [aTarget('a').workerId] })
+    await rig.clock.advance(ms - 1)
+    assert.equal(rig.queues.waiting, 1)
+    await rig.clock.advance(1)
+    assert.deepEqual([waits.reservation?.workerId, waits.reservation?.waitedMs], ['a', ms])
+    waits.reservation?.release('refused')
+  }
+  assert.equal((await rig.claim()).workerId, 'a')
+})
+
+test('the waits of a request that several workers refused are limited together', async () => {
+  const rig = new RequestQueuesRig({ limits: { waitMs: 10_000, namedWaitMs: 20_000 } })
+  await rig.keep({})
+  const waits = rig.ask({ waitedMs: 9_000 })
+  await rig.clock.advance(999)
+  assert.equal(waits.error, null)
+  await rig.clock.advance(1)
+  assert.equal(refusalOf(waits).message, 'no workers available')
+})
+
 test('a queued request goes to a worker whose ejection is over', async () => {
   const rig = new RequestQueuesRig()
   await rig.keep({ maxConcurrency: 1 }, aTarget('a'), aTarget('b'))

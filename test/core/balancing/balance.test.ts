@@ -27,7 +27,8 @@ const AT = { host: '127.0.0.1', port: 8000 }
 const SERVED: ServedAt = { traffic: AT, health: AT }
 const RULES: BalanceRules = { version: 2, requestCount: 2, maxConcurrency: null, paused: false }
 const ANY: Preference = { affinity: null, avoid: [] }
-const OUT: Ejection = { state: 'ejected', failures: 3, ejections: 1 }
+const OUT: Ejection = { state: 'ejected', failures: 3, ejections: 1, refusals: 0 }
+const REFUSING: Ejection = { state: 'refusing', failures: 1, ejections: 1, refusals: 1 }
 
 const toWorkerId = (name: string) => name as WorkerId
 
@@ -119,6 +120,15 @@ test('a worker that is out gets nothing while another is in the rotation, even a
   assert.equal(chosen([out, aCandidate('b', { state: 'draining' })]), 'ejected')
 })
 
+test('a worker that refuses connections gets nothing, even if no other is there or a request requires it', () => {
+  const refusing = aCandidate('a', { ejection: REFUSING })
+  assert.equal(chosen([refusing]), 'full')
+  assert.equal(chosen([refusing, aCandidate('b', { state: 'starting' })], {}, { avoid: [toWorkerId('a')] }), 'full')
+  assert.equal(chosen([refusing, aCandidate('b', { ejection: OUT })]), 'b')
+  assert.equal(chosen([refusing], {}, insists('a')), 'not_ready')
+  assert.equal(chosen([refusing], {}, insists('a', 'strict-resume')), 'not_ready')
+})
+
 /** State of a worker after requests with these outcomes, each sent as soon as allowed. */
 const judged = (...outcomes: RequestOutcome[]) =>
   outcomes.reduce((trust, outcome) => ejectionAfter(ejectionWhenSent(trust), outcome), NOT_EJECTED)
@@ -149,6 +159,26 @@ test('after its time it is tried with one request, and out for longer each time 
   assert.deepEqual(ejectionAfter(ejectionWhenSent(ejectionWhenDue(trust)), 'answered'), NOT_EJECTED)
 })
 
+test('one refusal takes a worker out, whatever it did before, and after three in a row it is one that fails', () => {
+  assert.equal(judged('refused').state, 'refusing')
+  assert.equal(judged('broken', 'broken', 'broken', 'refused').state, 'refusing')
+  assert.deepEqual(judged('refused', 'refused', 'broken'), { ...REFUSING, failures: 3 })
+  assert.deepEqual(judged('refused', 'answered'), NOT_EJECTED)
+  let ejection = NOT_EJECTED
+  const states: string[] = []
+  for (let time = 0; time < 5; time += 1) {
+    ejection = ejectionAfter(ejectionWhenSent(ejectionWhenDue(ejection)), 'refused')
+    states.push(`${ejection.state} for ${ejectedForMs(ejection)} ms`)
+  }
+  assert.deepEqual(states, [
+    'refusing for 1000 ms',
+    'refusing for 2000 ms',
+    'refusing for 4000 ms',
+    'ejected for 8000 ms',
+    'ejected for 16000 ms',
+  ])
+})
+
 const NAMES = ['a', 'b', 'c', 'd', 'e'].map(toWorkerId)
 const WORKERS = fc
   .array(
@@ -158,9 +188,9 @@ const WORKERS = fc
       servedAt: fc.constantFrom(SERVED, SERVED, null),
       inFlight: fc.nat(4),
       usedAt: fc.nat(9),
-      trust: fc
-        .constantFrom<Ejection['state']>('in_rotation', 'in_rotation', 'ejected', 'trial_due', 'on_trial')
-        .map(standing => ({ ...OUT, standing })),
+      ejection: fc
+        .constantFrom<Ejection['state']>('in_rotation', 'in_rotation', 'ejected', 'refusing', 'trial_due', 'on_trial')
+        .map(state => ({ ...OUT, state })),
     }),
     { maxLength: 5 },
   )
@@ -177,6 +207,7 @@ const RULE = fc.record({
   maxConcurrency: fc.option(fc.integer({ min: 1, max: 4 })),
   paused: fc.constant(false),
 })
+/** In the rotation. */
 const isUsed = ({ ejection }: Candidate) => ejection.state === 'in_rotation' || ejection.state === 'trial_due'
 
 test('only a ready worker with room is ever chosen, and with strict affinity only that one', () => {
@@ -185,6 +216,7 @@ test('only a ready worker with room is ever chosen, and with strict affinity onl
       const found = choose(workers, rules, wish)
       if (typeof found === 'string') return
       assert.ok(isOpen(found) && found.state === 'ready' && found.servedAt !== null)
+      assert.notEqual(found.ejection.state, 'refusing')
       assert.ok(rules.maxConcurrency === null || found.inFlight < rules.maxConcurrency)
       const { affinity } = wish
       if (affinity !== null && affinity.kind !== 'soft') assert.equal(found.workerId, affinity.workerId)
@@ -198,7 +230,8 @@ test('a request for any worker gets one if one in the rotation has room, or if t
     fc.property(WORKERS, RULE, (workers, rules) => {
       const found = choose(workers, rules, ANY)
       const ready = workers.filter(isOpen)
-      const rotation = ready.some(isUsed) ? ready.filter(isUsed) : ready
+      const listening = ready.filter(({ ejection }) => ejection.state !== 'refusing')
+      const rotation = ready.some(isUsed) ? ready.filter(isUsed) : listening
       const free = rotation.filter(({ inFlight }) => inFlight < (rules.maxConcurrency ?? Number.POSITIVE_INFINITY))
       if (typeof found === 'string') {
         assert.equal(found, ready.length === 0 ? 'none_ready' : 'full')

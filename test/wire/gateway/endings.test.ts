@@ -141,9 +141,42 @@ describe('a worker that cannot be reached', () => {
         .untilEnd()
       assert.match(got, /^HTTP\/1.1 200 OK/)
       assert.equal((await next).tries, 2)
-      assert.deepEqual(gateway.reservations.released[0], ['w1', 'unreachable'])
+      assert.deepEqual(gateway.reservations.released[0], ['w1', 'refused'])
     })
   }
+
+  test('is left for the next one as often as it takes, and a POST gets through once', async () => {
+    const gateway = await startGateway()
+    for (const id of ['w1', 'w2', 'w3']) gateway.reservations.add(id, await deadPort())
+    const last = await add(gateway, 'w4', answering(PLAIN))
+    const next = gateway.next()
+    assert.match(await rawClient(gateway.port).send(request('POST')).untilEnd(), /^HTTP\/1.1 200 OK/)
+    assert.equal((await next).tries, 4)
+    assert.equal(last.sockets.length, 1)
+    assert.deepEqual(gateway.reservations.wanted.at(-1)?.avoid, ['w1', 'w2', 'w3'])
+  })
+
+  test('is tried again as long as the request has to wait for it', async () => {
+    const gateway = await startGateway()
+    gateway.reservations.waitedMs = 30
+    gateway.reservations.add('w1', await deadPort())
+    const client = rawClient(gateway.port).send(request('POST'))
+    await until('three tries', () => gateway.reservations.wanted.length > 3)
+    assert.ok((gateway.reservations.wanted[3]?.waitedMs ?? 0) >= 90, 'its waits are counted together')
+    const worker = await startRawServer(answering(PLAIN))
+    gateway.reservations.workers.length = 0
+    gateway.reservations.add('w1', worker.port)
+    assert.match(await client.untilEnd(), /^HTTP\/1.1 200 OK/)
+  })
+
+  test('does not use up the one retry of a request whose worker has gone', async () => {
+    const gateway = await startGateway()
+    await add(gateway, 'w1', hangUp)
+    gateway.reservations.add('w2', await deadPort())
+    await add(gateway, 'w3', answering(PLAIN))
+    const got = await rawClient(gateway.port).send(get([])).untilEnd()
+    assert.match(got, /^HTTP\/1.1 200 OK[\s\S]*X-Runpod-Worker-Id: w3/)
+  })
 
   test('is 502 with a message when there is no other', async () => {
     const gateway = await startGateway()

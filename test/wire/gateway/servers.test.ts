@@ -204,6 +204,21 @@ print(json.dumps([[answer.status_code, str(answer.url), answer.json()] for answe
     assert.equal(typeof answered.started, 'number')
   })
 
+  test('the only worker is gone and the server has not noticed: requests that reached no one wait for the next worker', async () => {
+    const node = await balancedEndpoint(server, { ...inNode, workers: { max: 1 } })
+    const { worker } = await call(node, '/leave?ms=1500')
+    const body = 'not lost'
+    const post = call(node, '/seen', { method: 'POST', body })
+    const answers = await Promise.all([post, call(node, '/seen'), call(node, '/seen', { method: 'PATCH', body })])
+    const bodies = answers.map(({ status, text, json }) => [status, json?.bytes ?? text])
+    assert.deepEqual(bodies, [
+      [200, body.length],
+      [200, 0],
+      [200, body.length],
+    ])
+    assert.ok(answers.every(answer => answer.worker !== worker))
+  })
+
   test('where workers crash a request outlasts the first crashes, and the next one is refused with the exit', async () => {
     const node = await balancedEndpoint(server, { ...inNode, args: `'${process.execPath}' -e process.exit(3)` })
     const first = await call(node, '/')

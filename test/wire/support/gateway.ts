@@ -25,6 +25,8 @@ export class FakeReservations implements Reservations {
   readonly released: [worker: string, outcome: RequestOutcome][] = []
   /** While set, requests wait. */
   gate: Promise<void> | null = null
+  /** Milliseconds that each request has waited, as far as it knows. */
+  waitedMs = 0
   /** While set, requests are refused with it. */
   refusal: AppError | null = null
 
@@ -50,7 +52,7 @@ export class FakeReservations implements Reservations {
       if (!released) this.released.push([worker.id, outcome])
       released = true
     }
-    return { workerId: worker.id, servedAt: worker.servedAt, waitedMs: 0, release }
+    return { workerId: worker.id, servedAt: worker.servedAt, waitedMs: this.waitedMs, release }
   }
 }
 
