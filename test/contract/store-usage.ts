@@ -213,6 +213,25 @@ const jobUsageCases: Cases = {
     assert.equal((await usage.workers({ owner: OWNER, endpointId: null, bounds }, T0)).nextMs, nextMs)
   },
 
+  'a long time is read in parts that end at an hour, and the parts add up': async ({ store: { usage, workers } }) => {
+    const hours = USAGE_READ.hours + 500
+    await workers.insert(makeWorker(W1, { createdAtMs: FIRST }), 'token')
+    for (let counted = 500; counted <= hours; counted += 500) {
+      await usage.countWorkers(FIRST + counted * HOUR_MS, FIRST + counted * HOUR_MS, 9)
+    }
+    await workers.exited(W1, EXIT, FIRST + hours * HOUR_MS)
+    const endMs = FIRST + (hours + 1_000) * HOUR_MS
+    for (const endpointId of [null, E1]) {
+      const read = (startMs: number) => usage.workers({ owner: OWNER, endpointId, bounds: [startMs, endMs] }, endMs)
+      const first = await read(FIRST)
+      assert.equal(first.nextMs, FIRST + USAGE_READ.hours * HOUR_MS)
+      const second = await read(first.nextMs)
+      assert.equal(second.nextMs, null)
+      const ms = [first, second].map(({ sums }) => sums.map(sum => sum.usage.startingMs))
+      assert.deepEqual(ms, [[USAGE_READ.hours * HOUR_MS], [500 * HOUR_MS]])
+    }
+  },
+
   'old hours are removed a few at a time, and only those': async world => {
     const { usage } = world.store
     await world.worker()

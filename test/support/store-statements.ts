@@ -234,4 +234,6 @@ export const inOrder: ReadonlySet<string> = new Set([
   'deleteBlocksOfAccount',
   'deleteOldBlocks',
   'deleteBlocksLeft',
+  'jobHourOfOwner',
+  'workerHourOfOwner',
 ])

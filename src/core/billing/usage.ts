@@ -47,7 +47,9 @@ export const NO_JOB_USAGE = Object.fromEntries(JOB_FIGURES.map(name => [name, 0]
 
 /** The sum of both. */
 export function addJobUsage(a: JobUsage, b: JobUsage): JobUsage {
-  return Object.fromEntries(JOB_FIGURES.map(name => [name, a[name] + b[name]])) as unknown as JobUsage
+  const sum: { -readonly [Name in keyof JobUsage]: number } = { ...a }
+  for (const name of JOB_FIGURES) sum[name] += b[name]
+  return sum
 }
 
 /** Facts of a job before it leaves the queue, or its worker, without a dispatch. */
@@ -236,5 +238,5 @@ function requestedFlavor({ gpus, pool, cpu }: PlatformRequest, place: ReportedPl
   return cpu === null ? 'cpu:any' : `cpu:${cpu.flavor}:${cpu.vcpus}`
 }
 
-/** Limits of one read: spans of time, and sums. */
-export const USAGE_READ = { spans: 1_000, sums: 10_000 } as const
+/** Limits of one read: spans of time, sums, and counted hours of endpoints, beyond which only one hour is read. */
+export const USAGE_READ = { spans: 1_000, sums: 10_000, hours: 4_000 } as const

@@ -56,8 +56,8 @@ export interface FlavorWorkers {
 /**
  * Usage by the hour. Jobs are counted by the transitions that end their attempts and waits, workers when they end and
  * in between by {@link countWorkers}; each in the same transaction, so nothing is counted twice or lost. Usage
- * outlives endpoints. Reading stops before a span that would make more than 10,000 sums: `nextMs` is where to go on,
- * null at the end.
+ * outlives endpoints. Reading stops before a span that would make more than 10,000 sums, and at an hour, also within a
+ * span, once it has read some thousand hours of endpoints: `nextMs` is where to go on, null at the end.
  */
 export interface UsageStore {
   jobs(query: UsageQuery): Promise<{ sums: JobUsageSum[]; nextMs: number | null }>

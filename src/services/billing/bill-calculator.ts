@@ -8,10 +8,12 @@ import {
 } from '../../core/billing/billing.ts'
 import { billedMs, hourlyPrice, type PriceList } from '../../core/billing/prices.ts'
 import {
+  addJobUsage,
   addWorkerUsage,
   type JobUsage,
   NO_JOB_USAGE,
   NO_WORKER_USAGE,
+  USAGE_READ,
   WAITING_FLAVOR,
   type WorkerUsage,
 } from '../../core/billing/usage.ts'
@@ -19,7 +21,7 @@ import { invalidFields, invalidRequest } from '../../core/errors.ts'
 import type { FieldProblem } from '../../core/field-problem.ts'
 import type { EndpointId, OwnerId } from '../../core/ids.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { JobUsageSum, UsageQuery, WorkerUsageSum } from '../../ports/store/usage-store.ts'
+import type { JobUsageSum, WorkerUsageSum } from '../../ports/store/usage-store.ts'
 
 /** Amounts in millionths of a US dollar. */
 export interface Amounts {
@@ -84,16 +86,13 @@ export class BillCalculator {
     const { store, clock } = this.#ports
     const nowMs = clock.now()
     const bounds = readBounds(time, nowMs)
-    const query: UsageQuery = { owner, endpointId, bounds }
-    const [jobs, workers] = await Promise.all([store.usage.jobs(query), store.usage.workers(query, nowMs)])
-    if (jobs.nextMs !== null || workers.nextMs !== null) {
-      const message =
-        'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint'
-      throw invalidRequest([message])
-    }
+    const jobs = await inParts(bounds, JOBS, part => store.usage.jobs({ owner, endpointId, bounds: part }))
+    const workers = await inParts(bounds, WORKERS, part =>
+      store.usage.workers({ owner, endpointId, bounds: part }, nowMs),
+    )
     const gpu = new RoundedSum()
     const cpu = new RoundedSum()
-    const records = joined(jobs.sums, workers.sums).map(({ startMs, endpointId: id, jobs: done, flavors }) => {
+    const records = joined(jobs, workers).map(({ startMs, endpointId: id, jobs: done, flavors }) => {
       const cost = this.#exact(flavors)
       return {
         endpointId: id,
@@ -128,6 +127,53 @@ export class BillCalculator {
     }
     return cost
   }
+}
+
+/** The place of a sum in a bucket, and the sum of two of the same place. */
+interface Adding<Sum> {
+  readonly nameOf: (sum: Sum) => string
+  readonly add: (a: Sum, b: Sum) => Sum
+}
+
+const JOBS: Adding<JobUsageSum> = {
+  nameOf: ({ endpointId }) => endpointId,
+  add: (a, b) => ({ ...a, usage: addJobUsage(a.usage, b.usage) }),
+}
+
+const WORKERS: Adding<WorkerUsageSum> = {
+  nameOf: ({ endpointId, flavor }) => `${endpointId} ${flavor}`,
+  add: (a, b) => ({ ...a, usage: addWorkerUsage(a.usage, b.usage) }),
+}
+
+/**
+ * The sums of all buckets, read part by part: other calls of the store are answered in between.
+ * @throws AppError `invalid` when there are too many; a bill of one bucket has any number
+ */
+async function inParts<Sum extends { readonly startMs: number }>(
+  bounds: readonly number[],
+  { nameOf, add }: Adding<Sum>,
+  read: (bounds: readonly number[]) => Promise<{ readonly sums: readonly Sum[]; readonly nextMs: number | null }>,
+): Promise<Sum[]> {
+  const byName = new Map<string, Sum>()
+  let nextMs: number | null = bounds[0]!
+  while (nextMs !== null) {
+    const partMs: number = nextMs
+    // The first span of a part may be the rest of a bucket.
+    const bucketMs = bounds.findLast(startMs => startMs <= partMs)!
+    const part = await read([partMs, ...bounds.filter(bound => bound > partMs)])
+    for (const sum of part.sums) {
+      const inBucket = sum.startMs === partMs ? { ...sum, startMs: bucketMs } : sum
+      const name = `${inBucket.startMs} ${nameOf(sum)}`
+      const known = byName.get(name)
+      byName.set(name, known === undefined ? inBucket : add(known, sum))
+    }
+    if (bounds.length > 2 && byName.size > USAGE_READ.sums) {
+      const less = 'ask for less time, larger buckets or one endpoint'
+      throw invalidRequest([`this makes more records than one answer can have; ${less}`])
+    }
+    nextMs = part.nextMs
+  }
+  return [...byName.values()]
 }
 
 interface EndpointUsage {

@@ -51,6 +51,19 @@ export const workerSumsOfOwner = `
 export const workerSumsOfEndpoint = `
   ${WORKER_SUMS} WHERE endpoint_id = $4 AND ${WITHIN} AND (owner || '') = $1 GROUP BY endpoint_id, flavor ORDER BY flavor`
 
+/** $1 owner, $2 from when, $3 before when, $4 number. The hour of the row behind that many. */
+const hourBehind = (table: string, found: string) => `
+  SELECT hour_ms FROM ${table} WHERE ${found} AND ${WITHIN} ORDER BY hour_ms LIMIT 1 OFFSET $4`
+
+/** As {@link hourBehind}. */
+export const jobHourOfOwner = hourBehind('job_hours', 'owner = $1')
+/** As {@link hourBehind}. */
+export const workerHourOfOwner = hourBehind('worker_hours', 'owner = $1')
+/** As {@link hourBehind}, $5 endpoint, by which it is found. */
+export const jobHourOfEndpoint = hourBehind('job_hours', `endpoint_id = $5 AND (owner || '') = $1`)
+/** As {@link hourBehind}, $5 endpoint, by which it is found. */
+export const workerHourOfEndpoint = hourBehind('worker_hours', `endpoint_id = $5 AND (owner || '') = $1`)
+
 const METER_COLUMNS =
   'id, owner, endpoint_id, flavor, ready_at_ms, idle_ms, idle_since_ms, counted_until_ms, counted_idle_ms, frozen_ms, ' +
   `CASE WHEN state = 'FROZEN' THEN frozen_at_ms END AS frozen_since_ms, counted_frozen_ms`

@@ -1,10 +1,12 @@
 /** Costs of endpoints: the same sums through every surface, in any buckets, for their owner alone. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { NO_PRICES, type PriceList, readPrices } from '../../../src/core/billing/prices.ts'
+import { type PriceList, readPrices } from '../../../src/core/billing/prices.ts'
+import { NO_JOB_USAGE, NO_WORKER_USAGE } from '../../../src/core/billing/usage.ts'
 import { DEFAULT_OWNER, type EndpointId, type OwnerId, type WorkerId } from '../../../src/core/ids.ts'
 import type { Clock } from '../../../src/ports/clock.ts'
 import type { Store } from '../../../src/ports/store/store.ts'
+import type { UsageQuery } from '../../../src/ports/store/usage-store.ts'
 import { BillCalculator } from '../../../src/services/billing/bill-calculator.ts'
 import { EXIT, makeWorker } from '../../contract/store-world.ts'
 import { aGpu, aMachine } from '../../support/machines.ts'
@@ -109,14 +111,58 @@ test('buckets of every size have the same total, to which their records add up',
   ])
 })
 
-test('what would make more records than an answer can have is refused', async () => {
-  const read = async () => ({ sums: [], nextMs: 1 })
-  const store = { usage: { jobs: read, workers: read } } as unknown as Store
-  const billing = new BillCalculator(portsWith({ store, clock: { now: () => 0 } as Clock }), NO_PRICES)
+/** Usage of one endpoint in each hour, or of many in the first one, read a few hours at a time. */
+function playedUsage(partHours: number, endpoints = 1) {
+  let reads = 0
+  const read = async <Sum>(bounds: readonly number[], sum: (endpointId: EndpointId, hours: number) => Sum) => {
+    reads += 1
+    const [startMs, endMs] = [bounds[0]!, bounds.at(-1)!]
+    const untilMs = Math.min(endMs, startMs + partHours * HOUR)
+    const sums = bounds.slice(0, -1).flatMap((spanMs, index) => {
+      const hours = (Math.min(bounds[index + 1]!, untilMs) - spanMs) / HOUR
+      if (hours <= 0) return []
+      return Array.from({ length: endpoints }, (_, n) => ({ startMs: spanMs, ...sum(`e${n}` as EndpointId, hours) }))
+    })
+    return { sums, nextMs: untilMs < endMs ? untilMs : null }
+  }
+  const usage = {
+    jobs: ({ bounds }: UsageQuery) =>
+      read(bounds, (endpointId, hours) => ({ endpointId, usage: { ...NO_JOB_USAGE, completed: hours } })),
+    workers: ({ bounds }: UsageQuery) =>
+      read(bounds, (endpointId, hours) => ({
+        endpointId,
+        flavor: 'cpu:cpu3c:2',
+        usage: { ...NO_WORKER_USAGE, runningMs: hours * HOUR },
+      })),
+  }
+  const clock = { now: () => Date.UTC(2026, 4, 3, 12) } as Clock
+  const ports = portsWith({ store: { usage } as unknown as Store, clock })
+  return { billing: new BillCalculator(ports, PRICES), reads: () => reads }
+}
+
+test('a bill is the same in however many parts its time is read', async () => {
+  for (const size of ['hour', 'day', 'month'] as const) {
+    const whole = playedUsage(100_000)
+    const bill = await whole.billing.bill(DEFAULT_OWNER, { size }, null)
+    assert.equal(whole.reads(), 2)
+    for (const partHours of [1, 7, 24, 100]) {
+      const { billing, reads } = playedUsage(partHours)
+      assert.deepEqual(await billing.bill(DEFAULT_OWNER, { size }, null), bill, `${size} ${partHours}`)
+      const hours = (bill.endMs - bill.startMs) / HOUR
+      assert.equal(reads(), 2 * Math.ceil(hours / partHours))
+    }
+  }
+})
+
+test('what would make more records than an answer can have is refused, and one bucket has any number', async () => {
+  const { billing, reads } = playedUsage(1, 10_001)
   await assert.rejects(billing.bill(DEFAULT_OWNER, { size: 'day' }, null), {
     code: 'invalid',
     message: 'this makes more records than one answer can have; ask for less time, larger buckets or one endpoint',
   })
+  assert.equal(reads(), 1, 'without a read of the rest')
+  const { records } = await playedUsage(10, 10_001).billing.bill(DEFAULT_OWNER, { size: 'day', lastN: 1 }, null)
+  assert.equal(records.length, 10_001)
 })
 
 test('without prices everything costs nothing, and usage is shown all the same', async t => {

@@ -2,6 +2,7 @@ import {
   addJobUsage,
   addWorkerUsage,
   countWorker,
+  HOUR_MS,
   hourStart,
   type JobUsage,
   NO_WORKER_USAGE,
@@ -39,7 +40,8 @@ import { type PortOperations, perform, query, queryOne, read, type Steps, write 
 export const usage = {
   jobs: read(function* (usageQuery: UsageQuery): Steps<{ sums: JobUsageSum[]; nextMs: number | null }> {
     const { owner, endpointId } = usageQuery
-    return yield* bySpan(usageQuery, function* (startMs, endMs) {
+    const untilMs = yield* endOfPart(usageQuery, endpointId === null ? sql.jobHourOfOwner : sql.jobHourOfEndpoint)
+    return yield* bySpan(usageQuery, untilMs, function* (startMs, endMs) {
       const rows =
         endpointId === null
           ? yield* query<JobSumRow>(sql.jobSumsOfOwner, [owner, startMs, endMs])
@@ -58,7 +60,9 @@ export const usage = {
         ? yield* query<MeterRow>(sql.metersOfOwner, [owner])
         : yield* query<MeterRow>(sql.metersOfEndpoint, [owner, endpointId])
     const running = meters.map(row => ({ row, ...countWorker(meterFromRow(row), nowMs) }))
-    return yield* bySpan(usageQuery, function* (startMs, endMs) {
+    const hourBehind = endpointId === null ? sql.workerHourOfOwner : sql.workerHourOfEndpoint
+    const untilMs = yield* endOfPart(usageQuery, hourBehind)
+    return yield* bySpan(usageQuery, untilMs, function* (startMs, endMs) {
       const rows =
         endpointId === null
           ? yield* query<WorkerSumRow>(sql.workerSumsOfOwner, [owner, startMs, endMs])
@@ -128,19 +132,37 @@ export const usage = {
   }),
 } satisfies PortOperations<UsageStore>
 
-/** Reads one span after the other for as long as their sums are few enough; the first one is read in any case. */
+/**
+ * The instant up to which one call reads, so that it reads a bounded number of rows; an hour is read as a whole,
+ * however many endpoints were used in it.
+ * @param hourBehind statement that finds the hour of the first row that is too many
+ */
+function* endOfPart({ owner, endpointId, bounds }: UsageQuery, hourBehind: string): Steps<number> {
+  const [startMs = 0] = bounds
+  const endMs = bounds.at(-1) ?? 0
+  const span = [owner, startMs, endMs, USAGE_READ.hours]
+  const row = yield* queryOne<{ hour_ms: number }>(hourBehind, endpointId === null ? span : [...span, endpointId])
+  return row === null ? endMs : Math.max(row.hour_ms, startMs + HOUR_MS)
+}
+
+/**
+ * Reads one span after the other up to an instant for as long as their sums are few enough; the first one is read in
+ * any case.
+ */
 function* bySpan<Sum>(
   { bounds }: UsageQuery,
+  untilMs: number,
   readSpan: (startMs: number, endMs: number) => Steps<Sum[]>,
 ): Steps<{ sums: Sum[]; nextMs: number | null }> {
   const sums: Sum[] = []
-  const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
-  for (let index = 0; index < spans; index += 1) {
-    const spanSums = yield* readSpan(bounds[index]!, bounds[index + 1]!)
+  const last = Math.min(bounds.length - 1, USAGE_READ.spans)
+  for (let index = 0; index < last && bounds[index]! < untilMs; index += 1) {
+    const spanSums = yield* readSpan(bounds[index]!, Math.min(bounds[index + 1]!, untilMs))
     if (index > 0 && sums.length + spanSums.length > USAGE_READ.sums) return { sums, nextMs: bounds[index]! }
     sums.push(...spanSums)
   }
-  return { sums, nextMs: spans < bounds.length - 1 ? bounds[Math.max(0, spans)]! : null }
+  const nextMs = Math.min(bounds[Math.max(0, last)] ?? untilMs, untilMs)
+  return { sums, nextMs: nextMs < (bounds.at(-1) ?? 0) ? nextMs : null }
 }
 
 /** Adds the time of workers that run and that is not counted yet. */
