@@ -20,6 +20,7 @@ const ALL: AuditFilter = {
   untilMs: null,
 }
 const LAST = Number.MAX_SAFE_INTEGER
+const MOST = 100
 
 function makeEntry(operation: string, fields: Partial<AuditEntry> = {}): AuditEntry {
   return {
@@ -86,7 +87,7 @@ export const auditCases: Cases = {
       makeEntry('deleteEndpoint', { atMs: T0 + 3_000, account: null, keyId: null }),
     ])
     const list = async (filter: Partial<AuditFilter>, before = LAST, limit = 10) =>
-      numbers(await audit.list({ ...ALL, ...filter }, before, limit))
+      numbers((await audit.list({ ...ALL, ...filter }, before, limit, MOST)).entries)
     assert.deepEqual(await list({}), [4, 3, 2, 1])
     assert.deepEqual(await list({}, LAST, 2), [4, 3])
     assert.deepEqual(await list({}, 3, 2), [2, 1])
@@ -99,6 +100,26 @@ export const auditCases: Cases = {
     assert.deepEqual(await list({ untilMs: T0 }), [])
     assert.deepEqual(await list({ sinceMs: T0 + 3_001 }), [])
     assert.deepEqual(await list({ object: "e1' OR 1=1 --" }), [])
+  },
+
+  'a list looks at a bounded number of entries, and says where others may fit': async ({ store: { audit } }) => {
+    const surfaces = ['rest', 'graphql', 'rest', 'rest', 'rest', 'rest', 'graphql', 'rest', 'rest'] as const
+    await audit.append(surfaces.map((surface, at) => makeEntry(`o${at}`, { surface, atMs: T0 + at })))
+    const list = async (filter: Partial<AuditFilter>, before: number, limit: number) => {
+      const { entries, next } = await audit.list({ ...ALL, ...filter }, before, limit, 3)
+      return [numbers(entries), next]
+    }
+    const surface = 'graphql' as const
+    assert.deepEqual(await list({ surface }, LAST, 9), [[7], 7])
+    assert.deepEqual(await list({ surface }, 7, 9), [[], 4])
+    assert.deepEqual(await list({ surface }, 4, 9), [[2], null], 'at the begin of the log')
+    assert.deepEqual(await list({ surface }, LAST, 1), [[7], null], 'as many as were asked for')
+    assert.deepEqual(await list({ surface, sinceMs: T0 + 2, untilMs: T0 + 6 }, LAST, 9), [[], 4])
+    assert.deepEqual(await list({ surface, sinceMs: T0 + 2 }, 4, 9), [[], null], 'at the first instant')
+    assert.deepEqual(await list({ account: STRANGER }, 3, 9), [[], null])
+    assert.equal(await audit.removeOld(T0 + 4, 100, 10), 4)
+    assert.deepEqual(await list({ surface: 'ops' }, 7, 9), [[], null], 'behind those that were removed')
+    assert.deepEqual(await list({ untilMs: T0 }, LAST, 9), [[], null])
   },
 
   'a clock that is set back does not bring the entries out of order': async ({ store: { audit } }) => {
@@ -116,11 +137,11 @@ export const auditCases: Cases = {
       number,
       number,
     ]
-    assert.deepEqual(numbers(await audit.list(ALL, LAST, 10)), [2])
+    assert.deepEqual(numbers((await audit.list(ALL, LAST, 10, MOST)).entries), [2])
     assert.deepEqual(numbers(await audit.begun(10)), [1])
     assert.deepEqual(await audit.append([makeEntry('slow', { begun }), makeEntry('slow', { begun })]), [3, 0])
     assert.deepEqual(await audit.append([makeEntry('slow', { begun, outcome: 'unknown' }), makeEntry('next')]), [0, 4])
-    assert.deepEqual(numbers(await audit.list(ALL, LAST, 10)), [4, 3, 2])
+    assert.deepEqual(numbers((await audit.list(ALL, LAST, 10, MOST)).entries), [4, 3, 2])
     assert.deepEqual(await audit.begun(10), [])
     await isIntact(audit)
   },

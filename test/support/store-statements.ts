@@ -106,6 +106,7 @@ export const WHOLE: Readonly<Record<string, string>> = {
   keptWorkers: 'while a worker runs, beside a look at the folder of each',
   lastExited: 'as far as its limit',
   findHead: 'as far as its limit',
+  findBounds: 'as far as its limit',
   findLastOld: 'as far as its limit',
   waitingWorkers: 'for the operator; the sum of all is what it shows',
   queuedWorkersOfOwner: 'queued workers are few for each endpoint',

@@ -15,6 +15,13 @@ export interface ChainEnds {
   readonly head: ChainPlace
 }
 
+/** A part of the entries that fit a filter. */
+export interface AuditPart {
+  readonly entries: readonly KeptEntry[]
+  /** The entry before which others may fit; null where none do, or `limit` fit. */
+  readonly next: number | null
+}
+
 /** The audit log: entries that each have the hash of the one before. Nothing changes one. */
 export interface AuditStore {
   /**
@@ -24,9 +31,9 @@ export interface AuditStore {
   append(entries: readonly AuditEntry[]): Promise<number[]>
   /**
    * Entries that fit a filter and are before `before`, without those that only record a begin, newest
-   * first.
+   * first. Looks at `most` entries, whether they fit or not.
    */
-  list(filter: AuditFilter, before: number, limit: number): Promise<KeptEntry[]>
+  list(filter: AuditFilter, before: number, limit: number, most: number): Promise<AuditPart>
   /** All entries behind `after`, oldest first. */
   read(after: number, limit: number): Promise<KeptEntry[]>
   ends(): Promise<ChainEnds>

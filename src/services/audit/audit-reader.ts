@@ -11,7 +11,7 @@ import { fieldProblem } from '../../core/field-problem.ts'
 import { MAX_PAGE, type Page, type PageRequest } from '../../core/pages.ts'
 import type { AuditHeadNote } from '../../ports/audit-head.ts'
 import type { Ports } from '../../ports/ports.ts'
-import type { BrokenEntry } from '../../ports/store/audit-store.ts'
+import type { AuditPart, BrokenEntry } from '../../ports/store/audit-store.ts'
 
 /** An entry with the hash that binds it. */
 export interface HashedEntry extends ShownEntry {
@@ -30,6 +30,8 @@ export interface ChainReport {
 
 /** Entries of one read. */
 const READ = 500
+/** Entries that one read looks at, of which few may fit: other calls of the store are answered between the reads. */
+const LOOKED_AT = 10_000
 
 /**
  * The operator's view of the audit log. All methods refuse keys without all rights of the operator (AppError
@@ -56,10 +58,20 @@ export class AuditReader {
     if (!Number.isSafeInteger(endSequence) || endSequence < 1) {
       throw invalidFields([fieldProblem('cursor', 'is not one that an earlier page has returned')])
     }
-    const entries = await this.#store.audit.list(filter, endSequence, limit + 1)
+    const entries = await this.#list(filter, endSequence, limit + 1)
     const items = entries.slice(0, limit)
     const nextCursor = entries.length > limit ? String(items.at(-1)!.sequence) : null
     return { items: items.map(({ content, hash }) => ({ ...readEntry(content), hash })), nextCursor }
+  }
+
+  async #list(filter: AuditFilter, before: number, limit: number): Promise<KeptEntry[]> {
+    const entries: KeptEntry[] = []
+    for (let next: number | null = before; next !== null; ) {
+      const part: AuditPart = await this.#store.audit.list(filter, next, limit - entries.length, LOOKED_AT)
+      entries.push(...part.entries)
+      next = part.next
+    }
+    return entries
   }
 
   /** All entries, oldest first, in parts; also entries that only have a beginning. */

@@ -65,21 +65,30 @@ export const readWhole = 'SELECT * FROM audit_entries WHERE sequence > $1 ORDER 
 const lastBefore = (instant: string) =>
   `(SELECT sequence FROM audit_entries WHERE at_ms < ${instant} ORDER BY at_ms DESC, sequence DESC LIMIT 1)`
 
+/**
+ * $1 and $2 bounds of instants. The entries between them: behind `after`, up to `last`. Instants never step back from
+ * one entry to the next, so bounds of them are bounds of the chain, and the last entry before an instant is the last
+ * one by time too.
+ */
+export const findBounds = `
+  SELECT COALESCE(${lastBefore('$1')}, (SELECT sequence - 1 FROM audit_entries ORDER BY sequence LIMIT 1), 0) AS after,
+    COALESCE(${lastBefore('$2')}, 0) AS last`
+
+/** A row of {@link findBounds}. */
+export interface BoundsRow {
+  readonly after: number
+  readonly last: number
+}
+
 /** Columns that a list can filter. */
 export type FilterColumn = 'account' | 'key_id' | 'operation' | 'object' | 'surface'
 
-/**
- * $1 the entry before which they are, $2 and $3 bounds of their instants, $4 limit, then a value for each column.
- * Instants never step back from one entry to the next, so bounds of them are bounds of the chain, and the last entry
- * before an instant is the last one by time too.
- */
+/** $1 the entry behind which they are, $2 the last one, $3 limit, then a value for each column. */
 export function listEntries(columns: readonly FilterColumn[]): string {
-  const fits = columns.map((column, index) => `AND ${column} = $${index + 5}`).join(' ')
+  const fits = columns.map((column, index) => `AND ${column} = $${index + 4}`).join(' ')
   return `
-    SELECT ${SHOWN} FROM audit_entries
-    WHERE sequence < $1 AND is_begun = 0 ${fits}
-      AND sequence > COALESCE(${lastBefore('$2')}, 0) AND sequence <= COALESCE(${lastBefore('$3')}, 0)
-    ORDER BY sequence DESC LIMIT $4`
+    SELECT ${SHOWN} FROM audit_entries WHERE sequence > $1 AND sequence <= $2 AND is_begun = 0 ${fits}
+    ORDER BY sequence DESC LIMIT $3`
 }
 
 /**

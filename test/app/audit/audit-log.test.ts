@@ -8,9 +8,15 @@ import { fileURLToPath } from 'node:url'
 import { unsupportedMutations } from '../../../src/api/graphql/resolvers/unsupported.ts'
 import { JOB_ROUTES } from '../../../src/api/jobs/routes.ts'
 import { OPS_ROUTES } from '../../../src/api/ops/route-access.ts'
+import { callerFromKey, FULL_SCOPE } from '../../../src/core/accounts/permission.ts'
 import type { ShownEntry } from '../../../src/core/audit/entry.ts'
 import { DEFAULT_OWNER } from '../../../src/core/ids.ts'
 import type { BackupFolder } from '../../../src/ports/backups.ts'
+import type { AuditStore } from '../../../src/ports/store/audit-store.ts'
+import type { Store } from '../../../src/ports/store/store.ts'
+import { AuditReader } from '../../../src/services/audit/audit-reader.ts'
+import { makeKey } from '../../contract/store-world.ts'
+import { portsWith } from '../../support/ports.ts'
 import { CONSOLE, openRig, type Rig } from '../../support/rig.ts'
 
 const PLANTED = 'planted-hunter2'
@@ -424,4 +430,30 @@ test('pages follow each other without a gap, also while entries are added', asyn
     found,
     found.toSorted((a, b) => b - a),
   )
+})
+
+test('a page is the same in however many parts its entries are looked at', async t => {
+  const rig = await openRig(t)
+  for (let n = 0; n < 5; n += 1) await rig.endpoint()
+  const caller = callerFromKey(makeKey('1', { owner: DEFAULT_OWNER, scope: FULL_SCOPE }))
+  const all = { account: null, key: null, operation: null, object: null, surface: null, sinceMs: null, untilMs: null }
+  const count = (await rig.store.audit.ends()).head.sequence
+  let reads = 0
+  const readerOf = (most: number) => {
+    const list: AuditStore['list'] = (filter, before, limit) => {
+      reads += 1
+      return rig.store.audit.list(filter, before, limit, most)
+    }
+    return new AuditReader(portsWith({ store: { audit: { list } } as unknown as Store }))
+  }
+  for (const filter of [all, { ...all, surface: 'server' as const }, { ...all, object: 'none' }]) {
+    for (const limit of [2, 1_000]) {
+      const page = await readerOf(100_000).page(caller, filter, { limit })
+      for (const most of [1, 2, 7]) {
+        reads = 0
+        assert.deepEqual(await readerOf(most).page(caller, filter, { limit }), page)
+        if (limit === 1_000) assert.equal(reads, Math.ceil(count / most))
+      }
+    }
+  }
 })

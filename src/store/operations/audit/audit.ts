@@ -7,10 +7,9 @@ import {
   type KeptEntry,
   readEntry,
 } from '../../../core/audit/entry.ts'
-import type { AuditStore, BrokenEntry, ChainEnds } from '../../../ports/store/audit-store.ts'
-import type { ChainPlaceRow, EntryRow, FilterColumn, WholeEntryRow } from '../../tables/audit.ts'
+import type { AuditPart, AuditStore, BrokenEntry, ChainEnds } from '../../../ports/store/audit-store.ts'
+import type { BoundsRow, ChainPlaceRow, EntryRow, FilterColumn, WholeEntryRow } from '../../tables/audit.ts'
 import * as sql from '../../tables/audit.ts'
-import type { SqlValue } from '../../tables/statement.ts'
 import { type PortOperations, perform, query, queryOne, read, type Steps, write } from '../operation.ts'
 import { chainHash, checkChain } from './audit-chain.ts'
 
@@ -43,7 +42,7 @@ export const audit = {
     return numbers
   }),
 
-  list: read(function* (filter: AuditFilter, before: number, limit: number): Steps<KeptEntry[]> {
+  list: read(function* (filter: AuditFilter, before: number, limit: number, most: number): Steps<AuditPart> {
     const filters: [FilterColumn, string | null][] = [
       ['account', filter.account],
       ['key_id', filter.key],
@@ -52,9 +51,14 @@ export const audit = {
       ['surface', filter.surface],
     ]
     const setFilters = filters.filter((pair): pair is [FilterColumn, string] => pair[1] !== null)
-    const bounds: SqlValue[] = [before, filter.sinceMs ?? 0, filter.untilMs ?? Number.MAX_SAFE_INTEGER, limit]
+    const instants = [filter.sinceMs ?? 0, filter.untilMs ?? Number.MAX_SAFE_INTEGER]
+    const bounds = yield* queryOne<BoundsRow>(sql.findBounds, instants)
+    const last = Math.min(before - 1, bounds!.last)
+    const after = Math.max(bounds!.after, last - most)
     const statement = sql.listEntries(setFilters.map(([column]) => column))
-    return (yield* query<EntryRow>(statement, [...bounds, ...setFilters.map(([, value]) => value)])).map(entryFromRow)
+    const rows = yield* query<EntryRow>(statement, [after, last, limit, ...setFilters.map(([, value]) => value)])
+    const isOver = rows.length === limit || after === bounds!.after
+    return { entries: rows.map(entryFromRow), next: isOver ? null : after + 1 }
   }),
 
   read: read(function* (after: number, limit: number): Steps<KeptEntry[]> {
