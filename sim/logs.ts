@@ -92,6 +92,10 @@ export class SimLogs implements WorkerLogs {
     return new Map(this.#outputs.entries().map(([worker, lines]) => [worker, countBytes(lines)]))
   }
 
+  async measure(workers: readonly WorkerId[]): Promise<ReadonlyMap<WorkerId, number>> {
+    return new Map(workers.map(worker => [worker, countBytes(this.#output(worker))]))
+  }
+
   async shrink(outputs: ReadonlyMap<WorkerId, number>): Promise<void> {
     for (const [worker, most] of outputs) {
       const lines = this.#output(worker)
@@ -102,6 +106,7 @@ export class SimLogs implements WorkerLogs {
         return false
       })
       lines.splice(0, firstKeptIndex === -1 ? lines.length : firstKeptIndex)
+      if (most === 0) this.#outputs.delete(worker)
     }
   }
 

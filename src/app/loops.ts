@@ -21,6 +21,7 @@ import { earliest } from '../core/scaling/plan.ts'
 import type { BackupFolder } from '../ports/backups.ts'
 import type { AuditLog } from '../services/audit/audit-log.ts'
 import { InOrder } from '../services/in-order.ts'
+import { WorkerOutputs } from '../services/workers/worker-outputs.ts'
 import type { AppConfig } from './config.ts'
 import type { AppServices } from './services.ts'
 
@@ -73,7 +74,7 @@ export class Loops {
     const autoscaler = new Autoscaler(ports, scaled, this.#autoscaling.wake)
     const healthChecker = new HealthChecker(ports, { fleet, balancing, workerFreezer }, healthChecking.wake)
     const upkeep = new Upkeep(ports, recordRules, recorders, {
-      quotas,
+      outputs: new WorkerOutputs(ports, quotas),
       largeTexts,
       appBuilds: services.appBuilds,
       tasks: services.tasks,

@@ -45,7 +45,7 @@ export class Reaper {
   async step(nowMs: number): Promise<number> {
     const workers = await this.#ports.store.workers.alive()
     // First: on a full disk the rest fails.
-    await this.#parts.upkeep.makeRoom(workers.length, nowMs)
+    await this.#parts.upkeep.makeRoom(workers, nowMs)
     const alive = await this.#recordExits(workers)
     await this.#killOverdue(alive, nowMs)
     await this.#replaceStuck(alive, nowMs)

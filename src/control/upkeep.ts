@@ -1,14 +1,12 @@
-import { maxLogBytes } from '../core/accounts/quotas.ts'
 import { hourStart } from '../core/billing/usage.ts'
-import type { EndpointId, OwnerId } from '../core/ids.ts'
+import type { EndpointId } from '../core/ids.ts'
 import { ATTEMPT_TIMES_KEPT_MS } from '../core/jobs/attempt-times.ts'
 import type { JobRecordRules } from '../core/jobs/job-record.ts'
 import { EXITED_WORKER_RETENTION_MS, USAGE_RETENTION_MS, WINDOW_RETENTION_MS } from '../core/jobs/retention.ts'
 import { METRIC_SPANS, type MetricSpan } from '../core/observing/metric-series.ts'
-import { outputBytesByOwner, outputsToShrink } from '../core/workers/output-share.ts'
+import type { Worker } from '../core/workers/worker.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { UsedImages } from '../ports/store/management-store.ts'
-import type { Quotas } from '../services/accounts/quotas.ts'
 import type { AppBuilds } from '../services/apps/app-builds.ts'
 import type { AuditKeeper } from '../services/audit/audit-keeper.ts'
 import type { TokenCounter } from '../services/billing/token-counter.ts'
@@ -17,6 +15,7 @@ import type { Tasks } from '../services/endpoints/tasks.ts'
 import type { LargeTexts } from '../services/jobs/large-texts.ts'
 import type { AttemptRecorder } from '../services/observing/attempt-recorder.ts'
 import type { MetricRecorder } from '../services/observing/metric-recorder.ts'
+import type { WorkerOutputs } from '../services/workers/worker-outputs.ts'
 
 const TRIM_MS = 2_000
 /** Interval between selections of workers to count, and between two counts of one worker. */
@@ -84,14 +83,12 @@ export class Upkeep {
   readonly #ports
   readonly #records
   readonly #recorders
-  readonly #quotas
+  readonly #outputs
   readonly #largeTexts
   readonly #appBuilds
   readonly #tasks
   /** Due time of each kind of work. */
   readonly #dueMs = new Map<Work, number>()
-  /** True if outputs may have to be cut or removed; unknown after a start. */
-  #untidy = true
   /** Error of {@link makeRoom}; null without an error. */
   #problem: unknown = null
 
@@ -101,14 +98,14 @@ export class Upkeep {
     records: JobRecordRules,
     recorders: Recorders,
     parts: {
-      readonly quotas: Quotas
+      readonly outputs: WorkerOutputs
       readonly largeTexts: LargeTexts
       readonly appBuilds: AppBuilds
       readonly tasks: Tasks
     },
   ) {
     this.#ports = ports
-    this.#quotas = parts.quotas
+    this.#outputs = parts.outputs
     this.#largeTexts = parts.largeTexts
     this.#appBuilds = parts.appBuilds
     this.#tasks = parts.tasks
@@ -119,11 +116,14 @@ export class Upkeep {
   /**
    * Makes room on disks without a change of the store, which may be full. Never throws; the next {@link step} throws
    * the error.
-   * @param running number of workers that have not ended
+   * @param alive workers that have not ended
    */
-  async makeRoom(running: number, nowMs: number): Promise<void> {
+  async makeRoom(alive: readonly Worker[], nowMs: number): Promise<void> {
     try {
-      await this.#every('outputs', TRIM_MS, nowMs, () => this.#trimOutputs(running))
+      await this.#every('outputs', TRIM_MS, nowMs, async () => {
+        if (alive.length > 0 || !this.#outputs.isSettled) await this.#outputs.step(alive, nowMs)
+        return false
+      })
       await this.#every('tidy', TIDY_MS, nowMs, () => this.#tidy())
       await this.#every('uploads', TIDY_MS, nowMs, async () => {
         await this.#ports.files?.uploads.removeOld(UPLOAD_RETENTION_MS)
@@ -204,29 +204,9 @@ export class Upkeep {
   }
 
   async #removeExited(nowMs: number): Promise<boolean> {
-    const wasUntidy = this.#untidy
-    // Until a run shows otherwise: the response of the store may be lost.
-    this.#untidy = true
-    const removed = await this.#ports.store.workers.removeExited(nowMs - EXITED_WORKER_RETENTION_MS, MAX.rows)
-    this.#untidy = wasUntidy || removed.length > 0
+    const { store } = this.#ports
+    const beforeMs = nowMs - EXITED_WORKER_RETENTION_MS
+    const removed = await this.#outputs.removing(() => store.workers.removeExited(beforeMs, MAX.rows))
     return removed.length === MAX.rows
-  }
-
-  async #trimOutputs(running: number): Promise<boolean> {
-    if (!this.#untidy && running === 0) return false
-    const workers = await this.#ports.store.workers.known()
-    const { logs } = this.#ports
-    const bytes = await logs.trim(new Set(workers.map(({ id }) => id)))
-    const outputs = workers.map(worker => ({ ...worker, bytes: bytes.get(worker.id) ?? 0 }))
-    const limitFor = (owner: OwnerId) => maxLogBytes(this.#quotas.effectiveLimits(owner))
-    const shrunk = outputsToShrink(outputs, limitFor)
-    await logs.shrink(shrunk)
-    this.#quotas.noteLogs(
-      outputBytesByOwner(
-        outputs.map(output => ({ ...output, bytes: Math.min(output.bytes, shrunk.get(output.id) ?? output.bytes) })),
-      ),
-    )
-    this.#untidy = running > 0
-    return false
   }
 }

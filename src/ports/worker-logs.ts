@@ -79,6 +79,8 @@ export interface WorkerLogs {
    * @returns bytes that each kept output has on the disk
    */
   trim(keep: ReadonlySet<WorkerId>): Promise<ReadonlyMap<WorkerId, number>>
+  /** Notes the growth of some outputs. @returns bytes that each has on the disk */
+  measure(workers: readonly WorkerId[]): Promise<ReadonlyMap<WorkerId, number>>
   /** Removes outputs, or cuts them to at most this many bytes: 0 removes one. */
   shrink(outputs: ReadonlyMap<WorkerId, number>): Promise<void>
 }

@@ -262,10 +262,10 @@ describe('the store on PostgreSQL', { skip: noPostgres }, () => {
   test('after its end it refuses calls, and open ones are finished', async () => {
     const schema = await testSchema()
     const store = await openPostgresStore({ url: schema.url })
-    const open = Array.from({ length: 30 }, () => store.workers.known())
+    const open = Array.from({ length: 30 }, () => store.workers.known('', 10))
     await store.close()
     assert.deepEqual((await Promise.all(open)).flat(), [])
-    await assert.rejects(store.workers.known(), { code: 'unavailable', message: /it is closed/ })
+    await assert.rejects(store.workers.known('', 10), { code: 'unavailable', message: /it is closed/ })
     await schema.drop()
   })
 })

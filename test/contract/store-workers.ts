@@ -377,8 +377,11 @@ export const workerCases: Cases = {
     await workers.exited('c' as WorkerId, EXIT, T0)
     assert.deepEqual(ids(await workers.list(E1)), ['b', 'a', 'c'])
     assert.deepEqual(ids(await workers.alive()), ['d', 'a', 'b'])
-    assert.deepEqual(ids(await workers.known()), ['a', 'b', 'c', 'd'])
-    assert.deepEqual((await workers.known())[2], { id: 'c', owner: OWNER, exitedAtMs: T0 })
+    assert.deepEqual(ids(await workers.known('', 10)), ['a', 'b', 'c', 'd'])
+    assert.deepEqual(ids(await workers.known('a', 2)), ['b', 'c'])
+    assert.deepEqual(await workers.known('b', 1), [{ id: 'c', owner: OWNER, exitedAtMs: T0 }])
+    assert.deepEqual(await workers.endedSince(T0), [{ id: 'c', owner: OWNER, exitedAtMs: T0 }])
+    assert.deepEqual(await workers.endedSince(T0 + 1), [])
     assert.deepEqual(ids(await workers.liveTokens('', 10)), ['a', 'b', 'd'])
     assert.deepEqual(ids(await workers.liveTokens('a', 1)), ['b'])
     const tokens = await workers.tokensOf(['c', 'd', 'none'] as WorkerId[])
@@ -505,7 +508,7 @@ export const workerCases: Cases = {
     assert.deepEqual(await workers.removeExited(T0 + 3, 1), ['b'])
     assert.deepEqual(await workers.removeExited(T0 + 3, 5), ['a'])
     assert.deepEqual(await workers.removeExited(T0 + 3, 5), [])
-    assert.deepEqual(ids(await workers.known()), ['alive', 'c'])
+    assert.deepEqual(ids(await workers.known('', 10)), ['alive', 'c'])
     assert.deepEqual(await stops.list(), [])
   },
 }

@@ -103,7 +103,6 @@ export const WHOLE: Readonly<Record<string, string>> = {
   endpointIds: 'once in 30 s, and after a change of endpoints',
   activeEndpoints: 'once in 30 s, and after a change of endpoints',
   longestQueues: 'once in 20 s',
-  keptWorkers: 'while a worker runs, beside a look at the folder of each',
   lastExited: 'as far as its limit',
   findHead: 'as far as its limit',
   findBounds: 'as far as its limit',

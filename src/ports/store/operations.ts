@@ -254,6 +254,7 @@ export const OPERATIONS = {
     alive: READ,
     loads: READ,
     known: READ,
+    endedSince: READ,
     list: READ,
     started: WORKER,
     reported: WORKER,

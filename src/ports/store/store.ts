@@ -498,8 +498,10 @@ export interface WorkerStore {
   alive(): Promise<Worker[]>
   /** As {@link alive}, each with the jobs that it holds or must stop. */
   loads(): Promise<WorkerLoad[]>
-  /** All that are not removed yet, ended ones too, by their ids. */
-  known(): Promise<RecordedWorker[]>
+  /** All that are not removed yet, ended ones too, by their ids, from behind `after` on, at most `limit`. */
+  known(after: string, limit: number): Promise<RecordedWorker[]>
+  /** Those that ended at an instant or after it, in no order. */
+  endedSince(sinceMs: number): Promise<RecordedWorker[]>
   /** Those of an endpoint, ended ones too, newest first, at most 1,000. */
   list(endpointId: EndpointId): Promise<Worker[]>
   /** Notes that its process runs, and how to find it again. */

@@ -75,8 +75,12 @@ export const aliveWorkers = `SELECT ${WORKER_COLUMNS} FROM workers WHERE ${ALIVE
 /** $1 ids, as a JSON list. */
 export const workersOfThese = `SELECT ${WORKER_COLUMNS} FROM workers WHERE id IN ({{id_list}})`
 
-/** All ids. */
-export const keptWorkers = 'SELECT id, owner, exited_at_ms FROM workers ORDER BY id'
+/** $1 the id before, $2 limit. Ended ones too, by id. */
+export const keptWorkers = 'SELECT id, owner, exited_at_ms FROM workers WHERE id > $1 ORDER BY id LIMIT $2'
+
+/** $1 instant. Workers that ended then or later. */
+export const workersEndedSince = `
+  SELECT id, owner, exited_at_ms FROM workers WHERE state = 'EXITED' AND exited_at_ms >= $1`
 
 /** $1 endpoint, $2 limit. */
 export const listWorkers = `

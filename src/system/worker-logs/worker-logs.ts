@@ -5,6 +5,7 @@
 import { statSync } from 'node:fs'
 import { readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { WorkerId } from '../../core/ids.ts'
 import { ensureFolder } from '../../disk/durable-file.ts'
 import { OUTPUT_BYTES, partBytes } from '../../disk/worker-output.ts'
@@ -26,6 +27,8 @@ const MAX_SEARCH_BYTES = 1024 * 1024
  * keep.
  */
 const NEW_WORKER_MS = 60_000
+/** Outputs that are looked at in one turn of the event loop: the first look at one takes a tenth of a millisecond. */
+const LOOKS = 50
 /** Limit of outputs whose journals are in memory. */
 const MAX_OPEN = 256
 
@@ -68,11 +71,21 @@ export function createWorkerLogs({ folder, clock, maxBytes = OUTPUT_BYTES }: Wor
       for (const [worker, askedAtMs] of askedAt) {
         if (clock.monotonic() - askedAtMs >= NEW_WORKER_MS) askedAt.delete(worker)
       }
-      for (const worker of await readdir(folder)) {
+      for (const [at, worker] of (await readdir(folder)).entries()) {
+        if (at % LOOKS === LOOKS - 1) await nextTurn()
         if (keep.has(worker as WorkerId) || askedAt.has(worker)) outputs.measure(worker as WorkerId)
         else await outputs.remove(worker)
       }
       return outputs.bytes
+    },
+    async measure(workers) {
+      const bytes = new Map<WorkerId, number>()
+      for (const [at, worker] of workers.entries()) {
+        if (at % LOOKS === LOOKS - 1) await nextTurn()
+        outputs.measure(worker)
+        bytes.set(worker, outputs.bytes.get(worker) ?? 0)
+      }
+      return bytes
     },
     async shrink(limits) {
       for (const [worker, most] of limits) {

@@ -12,7 +12,7 @@ import { openRig, type Rig } from '../../support/rig.ts'
 
 /** Calls of the store that read, by the beginnings of their names. */
 const READS =
-  /\.(?:find|list|get|read|count|snapshot|page|ends|load|of|has|is|all|by|sum|due|open|newest|oldest|held|alive|known|images)/
+  /\.(?:find|list|get|read|count|snapshot|page|ends|load|of|has|is|all|by|sum|due|open|newest|oldest|held|alive|known|ended|images)/
 
 /** A route as it is called. */
 interface Called {
@@ -135,14 +135,14 @@ test('while its disk is full, what makes room on it goes on: outputs are cut, an
   const done: string[] = []
   const { driver } = rig.ports
   driver.tidy = async () => void done.push('tidy')
-  const trim = rig.logs.trim.bind(rig.logs)
-  rig.logs.trim = known => {
-    done.push('trim')
-    return trim(known)
+  const measure = rig.logs.measure.bind(rig.logs)
+  rig.logs.measure = growing => {
+    done.push('measure')
+    return measure(growing)
   }
   fails('changes')
   await rig.clock.advance(11 * 60_000)
   assert.ok(done.includes('tidy'), 'images')
-  assert.ok(done.filter(what => what === 'trim').length > 100, 'outputs')
+  assert.ok(done.filter(what => what === 'measure').length > 100, 'outputs')
   fails('nothing')
 })

@@ -187,13 +187,12 @@ export const workers = {
     return (yield* query<WorkerRow>(sql.aliveWorkers)).map(workerFromRow)
   }),
 
-  known: read(function* (): Steps<RecordedWorker[]> {
-    type Row = { id: WorkerId; owner: OwnerId; exited_at_ms: number | null }
-    return (yield* query<Row>(sql.keptWorkers)).map(({ id, owner, exited_at_ms: exitedAtMs }) => ({
-      id,
-      owner,
-      exitedAtMs,
-    }))
+  known: read(function* (after: string, limit: number): Steps<RecordedWorker[]> {
+    return (yield* query<RecordedRow>(sql.keptWorkers, [after, limit])).map(recordedFromRow)
+  }),
+
+  endedSince: read(function* (sinceMs: number): Steps<RecordedWorker[]> {
+    return (yield* query<RecordedRow>(sql.workersEndedSince, [sinceMs])).map(recordedFromRow)
   }),
 
   list: read(function* (endpointId: EndpointId): Steps<Worker[]> {
@@ -276,6 +275,16 @@ export const workers = {
     return rows.map(row => row.id).sort()
   }),
 } satisfies PortOperations<WorkerStore>
+
+interface RecordedRow {
+  readonly id: WorkerId
+  readonly owner: OwnerId
+  readonly exited_at_ms: number | null
+}
+
+function recordedFromRow({ id, owner, exited_at_ms: exitedAtMs }: RecordedRow): RecordedWorker {
+  return { id, owner, exitedAtMs }
+}
 
 interface TokenRow {
   readonly id: WorkerId
