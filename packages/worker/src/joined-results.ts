@@ -17,17 +17,20 @@ export class JoinedResults implements Client {
   readonly #client: Client
   /** Address of the call; undefined if the platform takes one result at a time. */
   #url: string | undefined
+  readonly #isAlone: () => boolean
   readonly #waiting: Waiting[] = []
 
-  /** Sends through `client`, several results to `url`. */
-  constructor(client: Client, url: string | undefined) {
+  /** Sends through `client`, several results to `url`. `isAlone` is true while no other job can have one. */
+  constructor(client: Client, url: string | undefined, isAlone: () => boolean = () => false) {
     this.#client = client
     this.#url = url
+    this.#isAlone = isAlone
   }
 
   /** Sends one result, and resolves to the platform's answer about it. Rejects as the client does. */
   send(ask: Ask): Promise<Reply> {
     const { body, jobId, cancel } = ask
+    if (this.#waiting.length === 0 && this.#isAlone()) return this.#client.send(ask)
     if (!this.#url || body === undefined || jobId === undefined || !isShort(body)) return this.#client.send(ask)
     return new Promise((resolve, reject) => {
       // The others of its call go on without it.

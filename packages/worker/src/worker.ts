@@ -61,7 +61,7 @@ export class Worker {
 
   async #takeLoop(client: Client): Promise<void> {
     const taker = new Taker(client)
-    const results = new JoinedResults(client, this.#config.resultsUrl)
+    const results = new JoinedResults(client, this.#config.resultsUrl, () => this.#held.size === 1)
     while (!this.draining) {
       await this.#adoptLimit()
       const free = this.#limit - this.#held.size

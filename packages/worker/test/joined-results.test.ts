@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { JoinedResults } from '../src/joined-results.ts'
 import { atOnce, bench, until } from './support/bench.ts'
 import type { Call, Stub } from './support/stub.ts'
 
@@ -66,4 +67,24 @@ describe('results that are ready at the same time', atOnce, () => {
     const { stub } = await bench(t, { jobs: Array(3).fill({ do: 'echo' }), options, joins: true, rules })
     await until('each alone', () => new Set(stub.of('job-done').map(({ jobId }) => jobId)).size === 3)
   })
+})
+
+it('the result of the only job of a worker waits for no other', () => {
+  const urls: string[] = []
+  const client = {
+    send: ({ url }: { url: string }) => {
+      urls.push(url)
+      return new Promise<never>(() => {})
+    },
+  }
+  let isAlone = true
+  const results = new JoinedResults(client, 'http://platform/together', () => isAlone)
+  const send = (jobId: string) => void results.send({ url: jobId, jobId, body: '{}', timeoutMs: 1000 })
+  send('j1')
+  assert.deepEqual(urls, ['j1'])
+  isAlone = false
+  send('j2')
+  isAlone = true
+  send('j3')
+  assert.deepEqual(urls, ['j1'], 'the third goes with the second')
 })
