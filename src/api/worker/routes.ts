@@ -176,6 +176,7 @@ async function done(parts: ApiParts, call: Call, worker: Worker): Promise<Respon
   await parts.resultRoom.of(worker.owner, worker.id).limited(call, limit, async body => {
     if (jobId !== null) await parts.calls.done(worker, jobId, body)
   })
+  await whenClientsHaveIt()
   return jsonText('{}')
 }
 
@@ -187,8 +188,18 @@ async function doneJoined(parts: ApiParts, call: Call, worker: Worker): Promise<
     if (typeof content !== 'string')
       throw new AppError('invalid', `a call has up to ${count} results in UTF-8, and ${most} bytes`)
     const statuses = readJoinedResults(content).map(result => doneOf(parts, call, worker, result))
-    return jsonText(JSON.stringify(await Promise.all(statuses)))
+    const text = JSON.stringify(await Promise.all(statuses))
+    await whenClientsHaveIt()
+    return jsonText(text)
   })
+}
+
+/**
+ * Resolves behind all that a result has set off in this turn: the clients that wait for it get it before its worker
+ * gets its answer, whose write wakes another process.
+ */
+function whenClientsHaveIt(): Promise<void> {
+  return new Promise(resolve => process.nextTick(resolve))
 }
 
 async function doneOf(parts: ApiParts, call: Call, worker: Worker, { jobId, text }: JoinedResult): Promise<number> {

@@ -22,6 +22,18 @@ test('a runsync that is answered in time reads its job never', async t => {
   assert.equal(rig.calls('jobs.find') - before, 0)
 })
 
+test('the client of a runsync is answered before the worker that sent the result', async t => {
+  const rig = await openRig(t)
+  const { endpoint, worker } = await rig.endpointWithWorker()
+  const answer = rig.ask('POST', `/v2/${endpoint}/runsync`, { body: { input: {} } })
+  const job = await worker.takeJob()
+  const before = rig.happened('request.answered').length
+  await worker.done(job, { output: 1 })
+  await answer
+  const surfaces = rig.happened('request.answered').map(({ surface }) => surface)
+  assert.deepEqual(surfaces.slice(before), ['jobs', 'worker'])
+})
+
 test('the last 1,024 ends are known exactly; one that began before them may have ended', () => {
   const ends = new JobEnds()
   ends.note(id(0), null)
