@@ -32,7 +32,7 @@ export const runsync = loadSuite({
   name: 'runsync',
   title: 'A job with a warm worker: POST /runsync at a given rate',
   notes:
-    'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage. The worker of BullMQ speaks to its database; no process between them outlives a restart of the server. The bare hops are a server, a relay and a worker in Node that store a job and its result by a flush each, and do nothing else.',
+    'The ratio is that of the p50 of a plain HTTP call to the same handler. Job and result are on stable storage, with one flush for both here. The worker of BullMQ speaks to its database; no process between them outlives a restart of the server. The bare hops are a server, a relay and a worker in Node that store a job and its result by a flush each, and do nothing else.',
   // At a hundred a second a server needs a minute until its code is compiled.
   warmUp: { name: 'warm-up', connections: 32, perSecond: null, ms: 8_000 },
   loads: [

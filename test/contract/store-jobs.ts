@@ -23,6 +23,22 @@ export const jobCases: Cases = {
     )
   },
 
+  'a job whose insert may be undone is as any other, also once it is kept': async world => {
+    const { jobs } = world.store
+    const job = makeJob('a', { kind: 'runsync' })
+    assert.equal(await jobs.insert(job, true), true)
+    assert.deepEqual(await jobs.find(E1, job.id, T0), { ...job, input: '' })
+    await jobs.keep(job.id)
+    assert.deepEqual(await jobs.find(E1, job.id, T0), { ...job, input: '' })
+    await world.worker()
+    assert.equal((await world.claim()).length, 1)
+    const running = await jobs.find(E1, job.id, T0)
+    await jobs.keep(job.id)
+    assert.deepEqual(await jobs.find(E1, job.id, T0), running)
+    await jobs.keep(jobId('gone'))
+    assert.equal(await jobs.insert(makeJob('b', { endpointId: 'gone' as EndpointId }), true), false)
+  },
+
   'a job for an endpoint that is gone is not taken': async ({ store }) => {
     assert.equal(await store.jobs.insert(makeJob('a', { endpointId: 'gone' as EndpointId })), false)
     assert.equal(await store.jobs.locate(OWNER, jobId('a'), T0), null)

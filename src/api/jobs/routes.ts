@@ -355,8 +355,8 @@ async function runSync(parts: ApiParts, call: Call, endpoint: Endpoint, held: ()
     if (typeof wait === 'string' || 'failures' in reading) throw invalidRequest(failures)
     refuseWhenStopping(parts)
     const key = idempotencyKey(call)
-    const origin = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, traceparent: readTrace(call) } as const
-    return parts.jobs.submit(endpoint, reading.submission, origin)
+    const asked = { kind: 'runsync', askedWaitMs: wait, idempotencyKey: key, awaitsEnd: true } as const
+    return parts.jobs.submit(endpoint, reading.submission, { ...asked, traceparent: readTrace(call) })
   })
   const ended = held()
   const signals = [call.req.raw.signal, parts.stopping, ended]

@@ -55,6 +55,7 @@ export const OPERATIONS = {
   jobs: {
     insert: SEALED_WRITE,
     insertOnce: SEALED_WRITE,
+    keep: WRITE,
     find: READ,
     locate: READ,
     claim: { reads: false, sealed: 'result' },

@@ -114,8 +114,14 @@ export interface RunningJob {
 
 /** Jobs in the queue. */
 export interface JobStore {
-  /** Adds a new job in IN_QUEUE. False when its endpoint does not exist. */
-  insert(job: Job): Promise<boolean>
+  /**
+   * Adds a new job in IN_QUEUE. False when its endpoint does not exist.
+   * @param mayBeUndone true where nobody outside gets to see the job before it is final, or {@link keep} was called: a
+   * failure of the machine may undo the insert until then, the end of the server does not. False unless given
+   */
+  insert(job: Job, mayBeUndone?: boolean): Promise<boolean>
+  /** Puts a job on stable storage whose insert may be undone. */
+  keep(jobId: JobId): Promise<void>
   /**
    * Adds a new job for an idempotency key of its endpoint. Returns its id, or the id of the first job of this key
    * while the key has not expired; null when the endpoint does not exist.

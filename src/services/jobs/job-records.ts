@@ -16,8 +16,9 @@ import type { Submission } from '../../core/jobs/submission.ts'
 import { cursorAfter, type Page, pageFromRows, readSlice } from '../../core/pages.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
-import type { Jobs, SubmissionOrigin } from './jobs.ts'
+import type { Jobs } from './jobs.ts'
 import type { LargeInputs } from './large-inputs.ts'
+import type { SubmissionOrigin } from './new-job.ts'
 
 /** Limit of jobs that one call changes. */
 export const MAX_CHANGED = 1_000

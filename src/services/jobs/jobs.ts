@@ -1,23 +1,20 @@
 import type { JobUsage } from '../../core/billing/usage.ts'
 import type { Endpoint } from '../../core/endpoints/endpoint.ts'
 import { AppError, notFound } from '../../core/errors.ts'
-import { type EndpointId, JOB_ID_END, type JobId, timeOrderedUuid, type WorkerId } from '../../core/ids.ts'
+import type { EndpointId, JobId, WorkerId } from '../../core/ids.ts'
 import {
   type ClaimedJob,
   expiredJob,
   isFinal,
   type Job,
-  type JobKind,
   type JobOutcome,
   type JobStatus,
   lossWords,
   type Transition,
 } from '../../core/jobs/job.ts'
 import { JOB_RECORD_RULES, type JobRecordRules, onlyRecordLeft } from '../../core/jobs/job-record.ts'
-import { JOB_TIMES, retentionMs } from '../../core/jobs/retention.ts'
 import type { Submission } from '../../core/jobs/submission.ts'
 import type { TracedJob } from '../../core/observing/job-spans.ts'
-import { jobPlace } from '../../core/secrets/seals.ts'
 import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { ClaimRequest } from '../../ports/store/claims.ts'
@@ -26,6 +23,7 @@ import type { Quotas } from '../accounts/quotas.ts'
 import type { LongPoll } from '../long-poll.ts'
 import { ComingJobs } from './coming-jobs.ts'
 import { JobEnds } from './job-ends.ts'
+import { newJob, type SubmissionOrigin } from './new-job.ts'
 
 /** Maximum number of overdue jobs of one kind that one step of the reaper moves; other calls wait during a step. */
 const SWEEP = 100
@@ -35,17 +33,6 @@ export const IDEMPOTENCY_MS = 24 * 60 * 60_000
 
 /** Maximum number of jobs that one step of a purge reads; other calls are served between the steps. */
 const PURGE_STEP = 100
-
-/** Facts of a submission beside its body. */
-export interface SubmissionOrigin {
-  readonly kind: JobKind
-  /** The explicit `wait` of a runsync, which may lengthen its retention. */
-  readonly askedWaitMs?: number | undefined
-  /** A key that the client chose: the same key within a day stands for the first job. */
-  readonly idempotencyKey?: string | undefined
-  /** The context of the client's trace, which goes with the job. */
-  readonly traceparent?: string | null
-}
 
 /** Result of a cancellation. */
 export type CancelResult = 'cancelled' | 'was_cancelled'
@@ -87,6 +74,8 @@ export class Jobs {
   readonly coming
   /** Number of ends before jobs were accepted, by the jobs as their callers got them. */
   readonly #endsWhenAccepted = new WeakMap<Job, number>()
+  /** Jobs as their callers got them that are on stable storage once they are final, or are kept. */
+  readonly #mayBeUndone = new WeakSet<Job>()
   #lastPosition = 0
 
   /** @param records rules for the records of removed jobs */
@@ -99,22 +88,24 @@ export class Jobs {
   }
 
   /**
-   * Accepts a job. It is on stable storage when this returns: accepted means kept.
+   * Accepts a job. It is on stable storage when this returns, or later as `awaitsEnd` says: accepted means kept.
    * @throws AppError `not_found` when the endpoint is gone, `unavailable` when the store failed, `conflict` when the
    * first job of the idempotency key has expired, `rate_limited` past a limit of the account
    */
   async submit(endpoint: Endpoint, submission: Submission, origin: SubmissionOrigin): Promise<Job> {
     const measured = this.#quotas.admit(endpoint.owner, [submission])
     if (measured !== null) await measured
-    const job = this.#newJob(endpoint, submission, origin)
+    const nowMs = this.#ports.clock.now()
+    const job = newJob(this.#ports, endpoint, submission, { ...origin, nowMs, position: this.#nextPosition(nowMs) })
     const { jobs } = this.#ports.store
     const key = origin.idempotencyKey
+    const mayBeUndone = origin.awaitsEnd === true && key === undefined && job.webhook === null
     const endsBefore = this.#ends.count
     let firstId: JobId | null
     using _insert = this.coming.begin(endpoint.id)
     try {
       // Nothing may come between the insert and its event: a claim in the same commit emits its event right after.
-      if (key === undefined) firstId = (await jobs.insert(job)) ? job.id : null
+      if (key === undefined) firstId = (await jobs.insert(job, mayBeUndone)) ? job.id : null
       else firstId = await jobs.insertOnce(job, key, job.queuedAtMs + IDEMPOTENCY_MS)
     } catch (error) {
       // The job may be stored all the same.
@@ -127,6 +118,7 @@ export class Jobs {
     // Thousands of callers may hold their job while they wait, so the input is not kept.
     const { largeInput: _, ...accepted } = { ...job, input: '' }
     this.#endsWhenAccepted.set(accepted, endsBefore)
+    if (mayBeUndone) this.#mayBeUndone.add(accepted)
     return accepted
   }
 
@@ -139,48 +131,6 @@ export class Jobs {
     )
   }
 
-  #newJob(
-    endpoint: Endpoint,
-    submission: Submission,
-    { kind, askedWaitMs, traceparent = null }: SubmissionOrigin,
-  ): Job {
-    const { clock, random, vault } = this.#ports
-    const nowMs = clock.now()
-    const uuid = timeOrderedUuid(random.uuid(), nowMs)
-    const ttlMs = submission.ttlMs ?? JOB_TIMES.ttlMs.default
-    const id = (kind === 'run' ? `${uuid}${JOB_ID_END}` : `sync-${uuid}${JOB_ID_END}`) as JobId
-    return {
-      id,
-      owner: endpoint.owner,
-      endpointId: endpoint.id,
-      kind,
-      status: 'IN_QUEUE',
-      input: submission.input,
-      ...(submission.largeInput !== undefined && { largeInput: submission.largeInput }),
-      policy: submission.policy,
-      webhook: submission.webhook,
-      s3Config: submission.s3Config === null ? null : vault.seal(submission.s3Config, jobPlace(id)),
-      executionTimeoutMs: submission.executionTimeoutMs ?? endpoint.executionTimeoutMs,
-      lowPriority: submission.lowPriority,
-      position: this.#nextPosition(nowMs),
-      ttlMs,
-      retentionMs: retentionMs(kind, askedWaitMs),
-      queuedAtMs: nowMs,
-      startedAtMs: null,
-      finishedAtMs: null,
-      expiresAtMs: nowMs + ttlMs,
-      attempt: 0,
-      lostAttempts: 0,
-      workerId: null,
-      output: null,
-      error: null,
-      progress: null,
-      warning: null,
-      batchId: null,
-      traceparent,
-    }
-  }
-
   /** @throws AppError `not_found` when the job does not exist, is of another endpoint, or is past its expiry */
   async find(endpointId: EndpointId, jobId: JobId): Promise<Job> {
     const job = await this.#ports.store.jobs.find(endpointId, jobId, this.#ports.clock.now())
@@ -191,6 +141,7 @@ export class Jobs {
   /**
    * The job as soon as it is final, or as it is when the time is over or a signal comes. A job that expires during the
    * wait is returned as TIMED_OUT, one whose endpoint is deleted as CANCELLED, although both are gone by then.
+   * @throws AppError `unavailable` when the store failed
    */
   async whenFinal(job: Job, forMs: number, signals: readonly AbortSignal[]): Promise<Job> {
     const { clock, store, notifier } = this.#ports
@@ -225,8 +176,11 @@ export class Jobs {
         await call.next()
       }
       // Otherwise the ttl of the job was extended during the wait.
-      if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) return latest
+      if (signals.some(signal => signal.aborted) || clock.monotonic() >= endMs) break
     }
+    // Its client may get its id now. Every other return is that of a final job, whose end was flushed.
+    if (this.#mayBeUndone.has(job)) await store.jobs.keep(job.id)
+    return latest
   }
 
   /** @throws AppError `not_found` as {@link find} */

@@ -48,7 +48,7 @@ const SEAL: {
     store: Store,
   ) => ArgumentsOf<Name> | Promise<ArgumentsOf<Name>>
 } = {
-  'jobs.insert': ([job], seals) => [sealedRequest(seals, job)],
+  'jobs.insert': ([job, ...rest], seals) => [sealedRequest(seals, job), ...rest],
   'jobs.insertOnce': ([job, ...rest], seals) => [sealedRequest(seals, job), ...rest],
   'batches.create': ([draft, requests, ...rest], seals) => {
     const webhook = draft.webhook === null ? null : seals.sealed(draft.webhook, webhookUrlPlace(draft.id))

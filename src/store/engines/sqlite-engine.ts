@@ -136,7 +136,7 @@ export class SqliteEngine {
   write(calls: readonly OperationCall[]): OperationOutcome[] {
     const only = calls[0]
     if (only === undefined) return []
-    this.#setFlushes(calls.some(({ name }) => findOperation(name).unflushed !== true))
+    this.#setFlushes(calls.some(({ name, args }) => findOperation(name).unflushed?.(...args) !== true))
     const outcomes =
       calls.length === 1 ? [this.#alone(only)] : (this.#together(calls) ?? calls.map(call => this.#alone(call)))
     this.#stats.writes += outcomes.length

@@ -13,8 +13,11 @@ export type Steps<Result> = Generator<Statement, Result, readonly Row[]>
 export interface Operation<Args extends readonly unknown[] = readonly unknown[], Result = unknown> {
   /** True when it only reads, so that it needs no transaction that is made durable. */
   readonly reads: boolean
-  /** True when its changes may be lost if the machine fails before the next flush; see {@link writeUnflushed}. */
-  readonly unflushed?: true
+  /**
+   * True for a call whose changes may be lost if the machine fails before the next flush; see {@link writeUnflushed}.
+   * By default those of no call may.
+   */
+  readonly unflushed?: (...args: Args) => boolean
   readonly steps: (...args: Args) => Steps<Result>
   /**
    * The way in which several calls become one: in PostgreSQL, where each statement is a message and each commit a
@@ -51,12 +54,17 @@ export function read<Args extends readonly unknown[], Result>(
   return { reads: true, steps }
 }
 
-/** An operation that changes something. */
+/**
+ * An operation that changes something.
+ * @param unflushed true for a call that is as one of {@link writeUnflushed}; by default none is
+ */
 export function write<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
   together?: Together<Args, Result>,
+  unflushed?: (...args: Args) => boolean,
 ): Operation<Args, Result> & { readonly reads: false } {
-  return together === undefined ? { reads: false, steps } : { reads: false, steps, together }
+  const parts = { ...(together !== undefined && { together }), ...(unflushed !== undefined && { unflushed }) }
+  return { reads: false, steps, ...parts }
 }
 
 /**
@@ -67,7 +75,7 @@ export function write<Args extends readonly unknown[], Result>(
 export function writeUnflushed<Args extends readonly unknown[], Result>(
   steps: (...args: Args) => Steps<Result>,
 ): Operation<Args, Result> & { readonly reads: false } {
-  return { reads: false, unflushed: true, steps }
+  return { reads: false, unflushed: () => true, steps }
 }
 
 /** One statement; its rows have the columns of `R`, as the row types in tables/ say. */

@@ -58,6 +58,9 @@ export const insertJobs = `
   WHERE EXISTS (SELECT 1 FROM endpoints WHERE endpoints.id = given.endpoint_id)
   RETURNING id`
 
+/** Writes the job $1 as it is. No index and no trigger has the column. */
+export const keepJob = 'UPDATE jobs SET retention_ms = retention_ms WHERE id = $1'
+
 /** $1 job, $2 owner, $3 the input. */
 export const insertInput = `INSERT INTO job_payloads (job_id, kind, owner, text) VALUES ($1, 'input', $2, $3)`
 

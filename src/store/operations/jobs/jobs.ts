@@ -43,8 +43,8 @@ const MAX_SUSPECT_WAIT_MS = 30_000
 
 /** The queue of jobs. */
 export const jobs = {
-  insert: write(
-    function* (job: Job): Steps<boolean> {
+  insert: write<[job: Job, mayBeUndone?: boolean | undefined], boolean>(
+    function* (job) {
       return yield* insert(job)
     },
     {
@@ -58,6 +58,7 @@ export const jobs = {
         },
       },
     },
+    (_job, mayBeUndone) => mayBeUndone === true,
   ),
 
   insertOnce: write(function* (job: Job, key: string, keyExpiresAtMs: number): Steps<JobId | null> {
@@ -67,6 +68,11 @@ export const jobs = {
       return (yield* queryOne<{ job_id: JobId }>(sql.findKey, [endpointId, key]))?.job_id ?? null
     }
     return (yield* insert(job)) ? id : null
+  }),
+
+  // Each change is flushed with all before it, and a commit without one is not: so the job is written again.
+  keep: write(function* (jobId: JobId): Steps<void> {
+    yield* perform(sql.keepJob, [jobId])
   }),
 
   find: read(function* (endpointId: EndpointId, jobId: JobId, nowMs: number): Steps<Job | null> {
