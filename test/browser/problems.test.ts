@@ -63,6 +63,9 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     await visitor.open(`/endpoints/${id}`)
     const health = page.getByText(`${server.url}/v2/${id}/health`)
     await health.first().waitFor()
+    const failures = page.getByRole('region', { name: 'Failures of the last hour' })
+    await failures.getByText('2 of 5 requests failed in the last hour (40%).').waitFor()
+    await failures.getByRole('link', { name: 'When they failed' }).waitFor()
     visitor.assertClean()
   })
 
@@ -244,6 +247,18 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     await item.getByText('35% of 20 requests failed in the last hour, and 35% in the last ten minutes.').waitFor()
     await item.getByText('Most often (7 times)').waitFor()
     await item.getByRole('link', { name: 'the weights are gone' }).waitFor()
+    await visitor.open('/endpoints/flaky')
+    const failures = page.getByRole('region', { name: 'Failures of the last hour' })
+    await failures.getByText('7 of 20 jobs failed in the last hour (35%).').waitFor()
+    await failures.getByText('Most often (7 times)').waitFor()
+    await failures.getByRole('link', { name: 'Failed jobs of the last hour' }).waitFor()
+    assert.deepEqual(await visitor.axe(), [])
+    await failures.getByRole('link', { name: 'the weights are gone' }).click()
+    await page.getByRole('row').filter({ hasText: 'Failed' }).first().waitFor()
+    // An endpoint without failures says nothing.
+    await visitor.open('/endpoints/hellonode')
+    await page.getByRole('heading', { name: 'Call it' }).waitFor()
+    assert.equal(await page.getByText('failed in the last hour').count(), 0)
     visitor.assertClean()
   })
 

@@ -9,6 +9,7 @@ import {
   listChanges,
   queryFromDraft,
 } from '../../console/pages/endpoint/overview/draft.ts'
+import { failureSentence, sumResults } from '../../console/pages/endpoint/overview/recent-failures.ts'
 import { listAddresses, listSnippets } from '../../console/pages/endpoint/overview/snippets.ts'
 import { byAttention, failingSentence, shownState } from '../../console/pages/endpoints/endpoint-states.ts'
 import { findAttention, mostActive, soonEnding, sumTotals } from '../../console/pages/home/attention.ts'
@@ -204,6 +205,20 @@ test('requests that fail are named in any state', () => {
     failingSentence(failing(0.6)),
     '35% of 100 requests failed in the last hour, and 60% in the last ten minutes.',
   )
+})
+
+test('failures of the last hour are a sentence, without cancelled requests, and nothing without failures', () => {
+  const requests = { completed: 12, failed: 4, timedOut: 2, cancelled: 80, expired: 1 }
+  const none = { completed: 3, failed: 0, timedOut: 0, cancelled: 1, expired: 0 }
+  const results = sumResults([{ requests }, { requests: none }])
+  assert.deepEqual(results, { ended: 22, failed: 7 })
+  assert.equal(failureSentence(results, 'QUEUE'), '7 of 22 jobs failed in the last hour (32%).')
+  assert.equal(
+    failureSentence({ ended: 1, failed: 1 }, 'LOAD_BALANCER'),
+    '1 of 1 request failed in the last hour (100%).',
+  )
+  assert.equal(failureSentence(sumResults([{ requests: none }]), 'QUEUE'), null)
+  assert.equal(failureSentence(sumResults([]), 'QUEUE'), null)
 })
 
 test('a canary is named with its share', () => {

@@ -13,8 +13,8 @@ import { causeTitle, causeTone, errorLine, sentence } from '../../parts/cause.ts
 import { Spark } from '../../parts/spark.tsx'
 import { Table } from '../../parts/table.tsx'
 import { fixReports, MainAction, Next, useExplanation, WhyPanel } from '../../parts/why.tsx'
-import { now, serverNow } from '../../server-clock.ts'
-import { firstLine } from '../endpoint/requests/job-error.ts'
+import { now } from '../../server-clock.ts'
+import { MostFrequentError } from '../endpoint/overview/failures.tsx'
 import { failingSentence, shownState } from '../endpoints/endpoint-states.ts'
 import { WorkerDots } from '../endpoints/worker-dots.tsx'
 import { findAttention, type KeyFacts, mostActive, soonEnding, sumTotals } from './attention.ts'
@@ -94,10 +94,6 @@ function Totals({ rows }: { readonly rows: readonly EndpointOverview[] }) {
   )
 }
 
-const HOUR_MS = 3_600_000
-/** Interval at which the errors of an endpoint whose requests fail are read again. */
-const READ_ERRORS_MS = 30_000
-
 /** Limit of rows whose explanation is read at once for their button; the others read it when they are opened. */
 const MAX_READ = 8
 const MAX_SHOWN = 50
@@ -173,24 +169,10 @@ function TroubledEndpoint({ row, isRead }: { readonly row: EndpointOverview; rea
 /** The errors of an endpoint whose requests fail, with the most frequent cause. */
 function FailingRequests({ row }: { readonly row: EndpointOverview }) {
   const { id, type } = row
-  const from = new Date(serverNow() - HOUR_MS).toISOString()
-  const { data } = useResource(
-    type === 'QUEUE' && mayUseJobs('read', id) ? `errors of the hour ${id}` : null,
-    signal => api('GET /v2/{endpoint}/errors', { path: { endpoint: id }, query: { from }, signal }),
-    { everyMs: READ_ERRORS_MS },
-  )
-  const [most] = [...(data?.groups ?? [])].sort((a, b) => b.count - a.count)
   return (
     <>
       <p>{failingSentence(row)}</p>
-      {most === undefined ? null : (
-        <p>
-          Most often ({count(most.count)} times):{' '}
-          <a href={`/endpoints/${id}/requests?fingerprint=${encodeURIComponent(most.fingerprint)}`}>
-            <code>{firstLine(most.error)}</code>
-          </a>
-        </p>
-      )}
+      {type === 'QUEUE' && mayUseJobs('read', id) ? <MostFrequentError id={id} /> : null}
     </>
   )
 }

@@ -11,6 +11,7 @@ import { Ago, Choice, Code, Copy, Loaded, Section, State, type Tone } from '../.
 import { Meter } from '../../../parts/spark.tsx'
 import { useReleases, Why } from '../../../parts/why.tsx'
 import { serverNow } from '../../../server-clock.ts'
+import { Failures } from './failures.tsx'
 import { listAddresses, listSnippets, type Snippet } from './snippets.ts'
 import { WhatIf } from './what-if.tsx'
 
@@ -21,6 +22,7 @@ export function Overview({ endpoint }: { readonly endpoint: Endpoint }) {
   return (
     <>
       {mayRead ? <Why id={id} /> : null}
+      {mayRead ? <Failures endpoint={endpoint} /> : null}
       <div class="columns called">
         <div>
           <CallSnippets endpoint={endpoint} />
