@@ -262,6 +262,37 @@ describe('problems in the console', { skip: browserSkip, timeout: patient(240_00
     visitor.assertClean()
   })
 
+  test('batches with failures and slow releases are whole on a telephone', async () => {
+    const batch = async (name: string, failures: readonly boolean[]) => {
+      const requests = failures.map((fail, n) => ({ customId: String(n), input: { fail } }))
+      const { json } = await ask(server, '/v2/flaky/batch', { body: { name, requests } })
+      await ask(server, `/v2/flaky/batch/${json.id}/finalize`, { body: {} })
+      return json.id
+    }
+    await batch('the night of the long renders', [true, ...Array(11).fill(false)])
+    const last = await batch('all', [true, true])
+    const ended = async () => (await ask(server, `/v2/flaky/batch/${last}`)).json.requestFailed === 2
+    await until('the batches to end', ended)
+    const visitor = await (await Visitor.at(browser, server, { width: 390 })).signIn(server.apiKey, '/batches')
+    const { page } = visitor
+    const row = page.getByRole('row').filter({ hasText: 'the night of the long renders' })
+    for (const path of ['/batches', '/batches?endpoint=flaky']) {
+      await visitor.open(path)
+      for (const text of ['some failed', '12 of 12', '1 failed']) await row.getByText(text).waitFor()
+      assert.deepEqual(await visitor.cutStates(), [], path)
+    }
+    // Jobs that take an hour.
+    await page.route(/\/v2\/serverless\/flaky\/metrics\b/, async route => {
+      const executionMs = { count: 12_345, p50: 550_000, p90: 3_000_000, p95: 3_408_000, p99: 3_500_000 }
+      const releases = [{ version: 1, ended: 12_345, failed: 12_345, executionMs }]
+      await route.fulfill({ contentType: 'application/json', body: JSON.stringify({ points: [], releases }) })
+    })
+    await visitor.open('/endpoints/flaky/releases')
+    await page.getByText('56 min 48 s').waitFor()
+    assert.deepEqual(await visitor.cutStates(), [])
+    visitor.assertClean()
+  })
+
   test('usage of a load-balancing endpoint has the requests that its header has', async () => {
     // Counts are stored some seconds after their requests, which were those of the first test.
     const used = async () =>

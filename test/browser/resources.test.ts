@@ -348,7 +348,7 @@ describe('what an account has, in the console', { skip: browserSkip, timeout: pa
     // Without a choice the page has the batches of all endpoints.
     await page.getByRole('link', { name: 'Batches' }).click()
     const ofAll = page.getByRole('table', { name: 'Batches' }).getByRole('row').filter({ hasText: 'names' })
-    await ofAll.getByText('hello-node').waitFor()
+    await ofAll.getByRole('cell', { name: 'hello-node' }).waitFor()
     await ofAll.getByText('names').click()
     await page.getByRole('dialog', { name: 'names' }).getByText('Hello, Ada!').waitFor()
     visitor.assertClean()

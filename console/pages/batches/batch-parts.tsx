@@ -27,7 +27,12 @@ export function Progress({ batch }: { readonly batch: Batch }) {
         {batch.status === 'DRAFT'
           ? count(requestTotal)
           : `${count(requestCompleted + requestFailed)} of ${count(requestTotal)}`}
-        {requestFailed > 0 ? <span class="bad-text">, {count(requestFailed)} failed</span> : null}
+        {requestFailed > 0 ? (
+          <span class="bad-text">
+            <span class="wide-only">, </span>
+            {count(requestFailed)} failed
+          </span>
+        ) : null}
       </span>
     </span>
   )

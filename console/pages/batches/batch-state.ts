@@ -26,10 +26,10 @@ export function isStuck(batch: Counts): boolean {
 export function batchState(batch: Counts): { readonly tone: Tone; readonly word: string } {
   const { status, requestFailed, requestInProgress } = batch
   if (status === 'DRAFT') return { tone: 'wait', word: 'draft' }
-  if (status === 'CANCELLED') return { tone: 'off', word: isDone(batch) ? 'cancelled' : 'cancelled, some still run' }
+  if (status === 'CANCELLED') return { tone: 'off', word: isDone(batch) ? 'cancelled' : 'cancelling' }
   if (isDone(batch)) {
     if (requestFailed === 0) return { tone: 'good', word: 'done' }
-    return { tone: 'bad', word: requestFailed === batch.requestTotal ? 'all failed' : 'done, some failed' }
+    return { tone: 'bad', word: requestFailed === batch.requestTotal ? 'all failed' : 'some failed' }
   }
   return requestInProgress > 0 ? { tone: 'busy', word: 'runs' } : { tone: 'wait', word: 'waits' }
 }

@@ -57,12 +57,17 @@ function useReasons(batches: readonly Batch[]): (batch: Batch) => ComponentChild
   }, [data])
 }
 
+function BatchName({ batch: { id, name } }: { readonly batch: Batch }) {
+  return name === null ? <code>{id}</code> : <span title={name}>{name}</span>
+}
+
 const COLUMNS: readonly Column<Batch>[] = [
-  { id: 'name', title: 'Batch', cell: ({ id, name }) => name ?? <code>{id}</code> },
+  { id: 'name', title: 'Batch', cell: batch => <BatchName batch={batch} /> },
   {
     id: 'state',
     title: 'State',
-    width: '180px',
+    width: '104px',
+    isFixed: true,
     cell: batch => {
       const { tone, word } = batchState(batch)
       return <State tone={tone}>{word}</State>
@@ -91,9 +96,21 @@ function ListOfAll({ chooser, names }: { readonly chooser: ComponentChildren; re
     changeTopic(/^batch/),
   )
   const reasons = useReasons(batches.data ?? [])
+  const endpointName = ({ endpointId }: Batch) => names.get(endpointId) ?? endpointId
+  const [, ...others] = COLUMNS
   const columns: readonly Column<Batch>[] = [
-    { id: 'endpoint', title: 'Endpoint', cell: ({ endpointId }) => names.get(endpointId) ?? endpointId },
-    ...COLUMNS,
+    { id: 'endpoint', title: 'Endpoint', cell: endpointName, isExtra: true },
+    {
+      id: 'name',
+      title: 'Batch',
+      cell: batch => (
+        <>
+          <BatchName batch={batch} />
+          <small class="narrow-only faint">{endpointName(batch)}</small>
+        </>
+      ),
+    },
+    ...others,
   ]
   return (
     <>

@@ -143,10 +143,10 @@ export class Visitor {
     })
   }
 
-  /** States in tables of which a part is cut off. */
+  /** States and numbers in tables of which a part is cut off. */
   cutStates(): Promise<string[]> {
     return this.page.evaluate(() =>
-      [...document.querySelectorAll('[role=cell]:has(> .state:only-child)')]
+      [...document.querySelectorAll('[role=cell]:is(:has(> .state:only-child), :has(> .progress), .end)')]
         .filter(cell => cell.scrollWidth > cell.clientWidth + 1)
         .map(cell => cell.textContent ?? ''),
     )

@@ -17,6 +17,8 @@ const RANGES = {
   '7d': ['7 d', 168 * HOUR_MS, '1h'],
 } as const
 type RangeId = keyof typeof RANGES
+/** The width of the longest times, such as "56 min 48 s". */
+const TIME_WIDTH = '86px'
 
 /** The newest release and all that had requests or have workers. */
 export function ReleaseTraffic({ id, of: list }: { readonly id: string; readonly of: ReleaseList }) {
@@ -77,14 +79,29 @@ export function ReleaseTraffic({ id, of: list }: { readonly id: string; readonly
               {
                 id: 'errors',
                 title: 'Errors',
-                width: '64px',
+                width: '52px',
                 align: 'end',
+                isFixed: true,
                 cell: ({ ended, failed }) => (
                   <span class={failed > 0 ? 'bad-text' : ''}>{percent(ended === 0 ? null : failed / ended)}</span>
                 ),
               },
-              { id: 'p50', title: 'p50', width: '80px', align: 'end', isExtra: true, cell: ({ p50 }) => duration(p50) },
-              { id: 'p95', title: 'p95', width: '80px', align: 'end', cell: ({ p95 }) => duration(p95) },
+              {
+                id: 'p50',
+                title: 'p50',
+                width: TIME_WIDTH,
+                align: 'end',
+                isExtra: true,
+                cell: ({ p50 }) => duration(p50),
+              },
+              {
+                id: 'p95',
+                title: 'p95',
+                width: TIME_WIDTH,
+                align: 'end',
+                isFixed: true,
+                cell: ({ p95 }) => duration(p95),
+              },
               {
                 id: 'workers',
                 title: 'Workers',
