@@ -14,10 +14,11 @@ import { run } from 'node:test'
 import { spec } from 'node:test/reporters'
 import { buildFiles, writeFiles } from './build.ts'
 import { type Arguments, readArguments } from './test/arguments.ts'
-import { isOverSockets, isPure, LANES, type Lane, planTasks, type Queues } from './test/lanes.ts'
+import { isOverSockets, isPure, LANES, planTasks, type Queues } from './test/lanes.ts'
 import { measureBusyShare, untilFreeProcessor } from './test/processors.ts'
 import { waitForPrograms } from './test/programs.ts'
 import { type FileResult, runFile } from './test/run-file.ts'
+import { type LaneHost, resultOf, runLanes, sumCounts } from './test/run-lanes.ts'
 
 /** Number of unsteady files above which the machine is named as the cause. */
 const HANDFUL = 3
@@ -47,7 +48,7 @@ else await main(options)
 async function main({ grep, list, files, ...rest }: Arguments): Promise<void> {
   const { queues, skipped } = planTasks({ grep, list, files, ...rest })
   if (list) return showLanes(queues)
-  const firstRuns = await runLanes(queues, grep, preparePrograms(files))
+  const firstRuns = await runAll(queues, grep, preparePrograms(files))
   close({ ...(await runAgain(firstRuns, grep)), skippedSuites: skipped === null ? [] : [skipped] })
 }
 
@@ -110,7 +111,7 @@ async function runAgain(firstRuns: readonly FileResult[], grep: readonly RegExp[
       continue
     }
     console.log(`\nonce more, alone: ${first.name}`)
-    const second = await runFile(first.task, grep)
+    const second = await resultOf(first.task, () => runFile(first.task, grep))
     show(second)
     results.delete(first)
     results.add(second)
@@ -136,36 +137,13 @@ function showLanes(queues: Queues): void {
   }
 }
 
-/** Runs all tasks. Only pure tests run before the programs are ready. */
-async function runLanes(queues: Queues, grep: readonly RegExp[], programs: Promise<void>): Promise<FileResult[]> {
-  const results: FileResult[] = []
+/** Runs all tasks, and prints when the lanes ended. */
+async function runAll(queues: Queues, grep: readonly RegExp[], programs: Promise<void>): Promise<FileResult[]> {
   const [began, busyShare] = [performance.now(), measureBusyShare()]
   const endsS: number[] = []
-  const engineIsFree = Promise.withResolvers<void>()
-  let isReady = false
-  const ready = programs.then(() => {
-    isReady = true
-  })
-  const runLane = async ({ queues: names, isLow = false, endsWhenReady = false, needsProcessor = false }: Lane) => {
-    for (const name of names) {
-      if (!isLow || name !== 'pure') await ready
-      if (name === 'containers' || name === 'waitingContainers') await engineIsFree.promise
-      const queue = queues[name]
-      const isEmpty = () => queue.length === 0
-      for (;;) {
-        if (needsProcessor) await untilFreeProcessor(isEmpty)
-        const task = queue.shift()
-        if (task === undefined) break
-        const result = await runFile(task, grep, isLow)
-        results.push(result)
-        show(result)
-        if (endsWhenReady && isReady) return
-      }
-      if (name === 'engine') engineIsFree.resolve()
-    }
-    endsS.push(Math.round((performance.now() - began) / 1_000))
-  }
-  await Promise.all(LANES.map(runLane))
+  const host: LaneHost = { run: (task, isLow) => runFile(task, grep, isLow), untilFree: untilFreeProcessor, show }
+  const onEnd = () => endsS.push(Math.round((performance.now() - began) / 1_000))
+  const results = await runLanes({ queues, lanes: LANES }, programs, host, onEnd)
   const busy = Math.round(busyShare() * 100)
   console.log(`\nlanes ended after ${endsS.join(', ')} s, and the processors were busy for ${busy}% of that`)
   return results
@@ -177,11 +155,7 @@ function show({ name, counts, ms, output }: FileResult): void {
 }
 
 function close({ results, unsteady, untried, skippedSuites }: Outcome & { skippedSuites: readonly string[] }): void {
-  const sum = (count: (counts: FileResult['counts']) => number) =>
-    results.reduce((total, { counts }) => total + count(counts), 0)
-  const passed = sum(counts => counts.passed)
-  const skipped = sum(counts => counts.skipped)
-  const failed = sum(counts => counts.tests - counts.passed - counts.skipped - counts.todo)
+  const { passed, skipped, failed } = sumCounts(results)
   const skips = [...skippedSuites, ...results.flatMap(result => result.skips)]
   const failures = results.filter(({ hasPassed }) => !hasPassed)
   const isStrict = process.env.RUNYARD_NO_SKIP === '1' && skips.length > 0

@@ -8,22 +8,31 @@ const ENOUGH = 0.75
 const MEASURED_MS = 3_000
 const LOOK_MS = 100
 
+/** The processors of a machine, and its time, in milliseconds. */
+export interface Processors {
+  now(): number
+  /** Time that they were free since the machine started, all together. */
+  freeTime(): number
+  sleep(ms: number): Promise<void>
+}
+
+const THIS_MACHINE: Processors = {
+  now: () => performance.now(),
+  freeTime: () => cpus().reduce((sum, { times }) => sum + times.idle + times.nice, 0),
+  sleep: ms => sleep(ms),
+}
+
 /**
  * Resolves once most of a processor was free for some seconds. Programs of low priority count as free, since they
  * give way.
  * @param isOver true when nobody needs a processor any more, which resolves it, too
  */
-export async function untilFreeProcessor(isOver: () => boolean): Promise<void> {
+export async function untilFreeProcessor(isOver: () => boolean, machine: Processors = THIS_MACHINE): Promise<void> {
   for (let free = 0; free < ENOUGH && !isOver(); ) {
-    const [beganMs, freeMs] = [performance.now(), freeTimeMs()]
-    while (performance.now() - beganMs < MEASURED_MS && !isOver()) await sleep(LOOK_MS)
-    free = (freeTimeMs() - freeMs) / (performance.now() - beganMs)
+    const [beganMs, freeMs] = [machine.now(), machine.freeTime()]
+    while (machine.now() - beganMs < MEASURED_MS && !isOver()) await machine.sleep(LOOK_MS)
+    free = (machine.freeTime() - freeMs) / (machine.now() - beganMs)
   }
-}
-
-/** Time that all processors were free since the machine started, in milliseconds. */
-function freeTimeMs(): number {
-  return cpus().reduce((sum, { times }) => sum + times.idle + times.nice, 0)
 }
 
 /** Begins to measure, and returns a function that gives the share of their time in which processors had work. */
