@@ -7,6 +7,7 @@ import { temporaryFolder } from '../support/cleanup.ts'
 import { ask, changeEndpoint, makeEndpoint, runJob, submit, whenFinal } from '../support/client.ts'
 import { leaderOf } from '../support/processes.ts'
 import { OLD_SDKS, oldSdk, oldSdkPath, oldSdksSkip, python } from '../support/python.ts'
+import { RETURNED } from '../support/returned.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { until } from '../support/until.ts'
 import { inContainers } from '../support/workers.ts'
@@ -73,16 +74,7 @@ describe('workers on older SDKs', { skip: oldSdksSkip, concurrency: 6 }, () => {
       assert.equal(raised.status, 'FAILED')
       const six = JSON.parse(raised.error!)
       assert.deepEqual([six.error_message, six.runpod_version], ['wörld', version])
-      const returned: [what: string, status: string, output: unknown, error: unknown][] = [
-        ['error dict', 'FAILED', { rest: 1 }, '{"code": 7}'],
-        ['error text', 'FAILED', undefined, 'no'],
-        ['empty', 'COMPLETED', undefined, undefined],
-        ['null', 'COMPLETED', null, undefined],
-        ['text', 'COMPLETED', 'wörld 🌍', undefined],
-        ['bool', 'COMPLETED', false, undefined],
-        ['list', 'COMPLETED', [1, 'two', null], undefined],
-      ]
-      for (const [what, status, output, error] of returned) {
+      for (const [what, status, output, error] of RETURNED) {
         const seen = await run({ return: what })
         assert.deepEqual([what, seen.status, seen.output, seen.error], [what, status, output, error])
       }

@@ -32,6 +32,9 @@ const PASSPHRASE = { RUNYARD_BACKUP_PASSPHRASE: 'a passphrase of tests' }
 const RUNTIME = ['aiohttp', 'aiohttp-retry', 'backoff', 'cloudpickle', 'py-cpuinfo', 'requests', 'tomli', 'tomlkit']
 const PACKAGES = [...RUNTIME, 'tqdm-loggable', 'fastapi', 'uvicorn', 'prettytable']
 
+/** Functions of the app, each of which is called from zero. */
+const FUNCTIONS = ['adder', 'counter', 'keeper', 'nested', 'own', 'plain', 'words']
+
 const skip = sdk2Skip || cageSkip
 
 /** A release with a place in its rollout, as REST has it. */
@@ -240,6 +243,8 @@ test('an app is deployed, called, broken off, deployed again and deleted by the 
   const outside = [forbidden.place, '192.0.2.1:443']
   const { found, seconds } = JSON.parse(await deployer.python('calls.py', [receiver.url, ...outside]))
   t.diagnostic(JSON.stringify(seconds))
+  const limitMs = await firstAnswerLimitMs()
+  for (const name of FUNCTIONS) assert.ok(seconds[name] * 1_000 < limitMs, `${name} answered after ${seconds[name]} s`)
   const { broken, refused, raises, elsewhere, late, ...results } = found
   assert.deepEqual(results, {
     adder: ['first', 3, 'SAID IN SECRET'],
@@ -272,7 +277,7 @@ test('an app is deployed, called, broken off, deployed again and deleted by the 
 
   const before = await deployer.endpoints()
   const ids = Object.fromEntries(before.map(({ name, id }) => [name, id]))
-  const names = ['adder', 'counter', 'keeper', 'nested', 'own', 'plain', 'sleeper', 'words']
+  const names = [...FUNCTIONS, 'sleeper'].sort()
   assert.deepEqual(Object.keys(ids), names)
 
   // A webhook of a call by headers is signed with the key of its endpoint.
@@ -362,6 +367,16 @@ test('an app is deployed, called, broken off, deployed again and deleted by the 
 
   await refusedDeploys(deployer)
 })
+
+/**
+ * Longest time from zero to the first answer of a function, most of which Python takes to start: 3 s, or ten times
+ * what a machine takes for the client alone.
+ */
+async function firstAnswerLimitMs(): Promise<number> {
+  const beganMs = performance.now()
+  await run(sdk2, ['-c', 'import runpod'])
+  return Math.max(patient(3_000), 10 * (performance.now() - beganMs))
+}
 
 /** Deploys of apps that lack something: one sentence each, and no endpoint. */
 async function refusedDeploys(deployer: Deployer): Promise<void> {

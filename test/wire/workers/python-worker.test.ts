@@ -21,6 +21,7 @@ import {
 } from '../support/client.ts'
 import { leaderOf, processesOf } from '../support/processes.ts'
 import { python, skip } from '../support/python.ts'
+import { RETURNED } from '../support/returned.ts'
 import { fixture, type Server, startServer } from '../support/server.ts'
 import { sleep, until } from '../support/until.ts'
 import { inContainers } from '../support/workers.ts'
@@ -90,18 +91,8 @@ describe('the official Python worker', { skip, concurrency: 5 }, () => {
     assert.match(error.error_traceback, /handler\.py/)
   })
 
-  const returned: [what: string, status: string, output: unknown, error: unknown][] = [
-    ['error dict', 'FAILED', { rest: 1 }, '{"code": 7}'],
-    ['error text', 'FAILED', undefined, 'no'],
-    ['error empty', 'COMPLETED', { rest: 1 }, undefined],
-    ['empty', 'COMPLETED', undefined, undefined],
-    ['null', 'COMPLETED', null, undefined],
-    ['text', 'COMPLETED', 'wörld 🌍', undefined],
-    ['bool', 'COMPLETED', false, undefined],
-    ['list', 'COMPLETED', [1, 'two', null], undefined],
-  ]
   test('whatever a handler returns becomes the outcome that the SDK means', async () => {
-    for (const [what, status, output, error] of returned) {
+    for (const [what, status, output, error] of RETURNED) {
       const done = await run(quick, { return: what })
       assert.deepEqual([what, done.status, done.output, done.error], [what, status, output, error])
       assert.equal('output' in done, output !== undefined, what)
