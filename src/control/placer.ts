@@ -83,6 +83,8 @@ export class Placer {
   readonly #parts
   readonly #rules
   readonly #endpoints = new Map<EndpointId, RefreshedEndpoint>()
+  /** Those of them that want workers: few, where there may be thousands of endpoints. */
+  readonly #wishing = new Set<EndpointId>()
   /** The last event of each endpoint: the number of queued workers, and the reason of their wait. */
   readonly #reported = new Map<EndpointId, string>()
   /** Workers that were asked to end instead of being suspended, until they have ended. */
@@ -151,14 +153,21 @@ export class Placer {
       startMs: presentStartMs(snapshot),
     }
     const isLate = missing.length > 0
-    this.#endpoints.set(id, { ...refreshed, wanted: isLate ? 0 : wanted })
+    this.#keep(id, { ...refreshed, wanted: isLate ? 0 : wanted })
     if (isLate) await this.#keepQueued(id, lacksModels(id, wanted, missing))
     else if (wanted === 0 || isSpare) await this.#keepQueued(id, null)
+  }
+
+  #keep(id: EndpointId, refreshed: RefreshedEndpoint): void {
+    this.#endpoints.set(id, refreshed)
+    if (wishes(refreshed)) this.#wishing.add(id)
+    else this.#wishing.delete(id)
   }
 
   /** Drops an endpoint that was removed. */
   forget(id: EndpointId): void {
     this.#endpoints.delete(id)
+    this.#wishing.delete(id)
     this.#reported.delete(id)
     this.#clamped.delete(id)
   }
@@ -174,7 +183,7 @@ export class Placer {
 
   async #step(nowMs: number, refresh: (id: EndpointId) => Promise<void>): Promise<number | null> {
     for (;;) {
-      if (![...this.#endpoints.values()].some(wishes)) return null
+      if (this.#wishing.size === 0) return null
       const decision = await this.#decide(nowMs)
       const { placed, woken, evictions, pauses } = decision
       const changes = [...placed, ...woken, ...evictions, ...pauses]
@@ -202,7 +211,7 @@ export class Placer {
     const cards = this.#areCardsWanted(parts) ? await this.#parts.cards.rooms(loads) : undefined
     const occupants = await this.#occupants(this.#parts.balancing.loaded(loads), cards)
     if (parts.gpus.length > 0) await this.#replaceUnplaced(occupants)
-    const tenants = this.#tenants(parts, nowMs)
+    const tenants = this.#tenants(parts, occupants, nowMs)
     const quotas = new Map(tenants.map(({ owner }) => [owner, this.#parts.quotas.effectiveLimits(owner)]))
     return placeWorkers({
       parts,
@@ -221,9 +230,12 @@ export class Placer {
   /** True if a wanted worker needs a card whose memory can be measured. */
   #areCardsWanted({ gpus }: MachineParts): boolean {
     if (!gpus.some(({ vendor }) => vendor === 'NVIDIA')) return false
-    return [...this.#endpoints.values()].some(
-      refreshed => wishes(refreshed) && refreshed.placedBy === 'machine' && refreshed.endpoint.compute.kind === 'gpu',
-    )
+    return this.#wishes().some(({ placedBy, endpoint }) => placedBy === 'machine' && endpoint.compute.kind === 'gpu')
+  }
+
+  /** The endpoints that want workers. */
+  #wishes(): RefreshedEndpoint[] {
+    return [...this.#wishing].map(id => this.#endpoints.get(id)!)
   }
 
   /** The memory of the workers of a release; read only for shares that are learned. */
@@ -234,8 +246,11 @@ export class Placer {
     return { learned, givenMb: givenMemoryMb(template.image, savedEnv(endpoint, template)) }
   }
 
-  #tenants(parts: MachineParts, nowMs: number): Tenant[] {
-    return [...this.#endpoints.values()].map(({ endpoint, wakes, ...refreshed }) => {
+  /** The endpoints that want workers, and those that have some. */
+  #tenants(parts: MachineParts, occupants: readonly Occupant[], nowMs: number): Tenant[] {
+    const concerned = new Set([...this.#wishing, ...occupants.map(({ endpointId }) => endpointId)])
+    const refreshed = [...concerned].flatMap(id => this.#endpoints.get(id) ?? [])
+    return refreshed.map(({ endpoint, wakes, ...refreshed }) => {
       const { id, owner, name, workersMin, priority } = endpoint
       const compute = placedCompute(endpoint.compute, refreshed.memory, parts)
       const possible = wakes.filter(worker => !hadNoRoom(worker, nowMs))
@@ -295,9 +310,9 @@ export class Placer {
 
   /** Workers with jobs of low priority alone; read only where one of them may be paused. */
   async #withLowPriorityOnly(loads: readonly WorkerLoad[]): Promise<ReadonlySet<WorkerId>> {
-    const isAsked = [...this.#endpoints.values()].some(one => one.hasWork && one.endpoint.priority !== 'low')
     const isBusy = loads.some(({ held, state }) => held > 0 && state === 'READY')
-    return new Set(isAsked && isBusy ? await this.#ports.store.workers.withLowPriorityOnly() : [])
+    const isAsked = () => [...this.#endpoints.values()].some(one => one.hasWork && one.endpoint.priority !== 'low')
+    return new Set(isBusy && isAsked() ? await this.#ports.store.workers.withLowPriorityOnly() : [])
   }
 
   /** See `Occupant.pausableAtMs`. A worker with several GPUs, or with one that cannot be suspended, is not paused. */
@@ -324,7 +339,7 @@ export class Placer {
 
   /** Workers of older versions of the server may use any GPU, so they end before a GPU is given to a new worker. */
   async #replaceUnplaced(occupants: readonly Occupant[]): Promise<void> {
-    const isGpuWanted = [...this.#endpoints.values()].some(
+    const isGpuWanted = this.#wishes().some(
       ({ wanted, placedBy, endpoint }) => wanted > 0 && placedBy === 'machine' && endpoint.compute.kind === 'gpu',
     )
     const unknown = occupants.filter(({ placement, phase }) => placement === null && phase !== 'leaving')
@@ -339,7 +354,7 @@ export class Placer {
     // A paused one goes on, also of an older release.
     if (wake?.pause != null) await this.#parts.fleet.thaw(workerId, null, true)
     else await this.#parts.freezer.thaw(endpointId, refreshed.wakes.filter(isWoken), refreshed.version, true)
-    this.#endpoints.set(endpointId, { ...refreshed, wakes: refreshed.wakes.filter(worker => !isWoken(worker)) })
+    this.#keep(endpointId, { ...refreshed, wakes: refreshed.wakes.filter(worker => !isWoken(worker)) })
   }
 
   /** Ends a paused worker that can never go on; its jobs go back without an attempt. */
@@ -380,7 +395,7 @@ export class Placer {
         await this.#ports.store.queuedWorkers.replace(endpointId, queued)
       await this.#parts.fleet.start(refreshed.endpoint, placement, queuedWorker, refreshed.released)
       const sinceMs = queued[0]?.queuedAtMs ?? nowMs
-      this.#endpoints.set(endpointId, { ...refreshed, wanted: refreshed.wanted - 1, queued, resumed, sinceMs })
+      this.#keep(endpointId, { ...refreshed, wanted: refreshed.wanted - 1, queued, resumed, sinceMs })
       if (refreshed.wanted === 1) await this.#keepQueued(endpointId, null)
     }
   }
@@ -405,7 +420,7 @@ export class Placer {
     this.#reportUnplaced(id, count, unplaced)
     if (JSON.stringify(queued) === JSON.stringify(refreshed.queued)) return
     await this.#ports.store.queuedWorkers.replace(id, queued)
-    this.#endpoints.set(id, { ...refreshed, queued })
+    this.#keep(id, { ...refreshed, queued })
     // The circuit breaker has to open: no worker of it can ever be placed.
     if (unplaced !== null && isHopeless(unplaced)) this.#ports.notifier.publish(`load:${id}`)
   }
