@@ -105,11 +105,15 @@ export class Loops {
       [this.#dispatching, nowMs => dispatcher.step(nowMs)],
       [alerting, nowMs => this.#alertKeeper.step(nowMs)],
     ]
+    const unread = [services.events.add(autoscaler.emit)]
     if (ports.gpuMeter !== undefined) {
       const keeping = new Loop('shares', ports)
       const shareKeeper = new ShareKeeper(ports, { fleet, cards, quotas, claiming }, keeping.wake)
-      this.#unread = services.events.add(shareKeeper.emit)
+      unread.push(services.events.add(shareKeeper.emit))
       steps.push([keeping, nowMs => shareKeeper.step(nowMs)])
+    }
+    this.#unread = () => {
+      for (const end of unread) end()
     }
     if (backups !== null) steps.push([new Loop('backups', ports), nowMs => backups.step(nowMs)])
     if (timeKeeper !== null) steps.push([new Loop('clock', ports), nowMs => timeKeeper.step(nowMs)])

@@ -7,6 +7,7 @@ import { earliest, planWorkers, type WorkerPlan } from '../core/scaling/plan.ts'
 import { mayStop, type PlannedRelease, plannedRelease } from '../core/scaling/rollout.ts'
 import { type EndpointSnapshot, waitingCount } from '../core/scaling/scale.ts'
 import type { WorkerLoad } from '../core/workers/worker.ts'
+import type { Emit, Events } from '../events.ts'
 import type { Ports } from '../ports/ports.ts'
 import type { LoadBalancer } from '../services/balancing/load-balancer.ts'
 import type { EndpointModels } from '../services/models/endpoint-models.ts'
@@ -31,6 +32,8 @@ const STRAY_CHECK_MS = 1_000
  * notification of a first job may be lost.
  */
 const REFRESH_MS = 30_000
+/** Minimum interval between lists of endpoints, of which there may be thousands, however many are saved. */
+const LIST_REST_MS = 1_000
 
 /**
  * Starts, freezes, thaws and drains workers. Each step refreshes only endpoints whose jobs or workers changed or
@@ -40,14 +43,17 @@ export class Autoscaler {
   readonly #ports
   readonly #parts
   readonly #wake
-  /** Due times of endpoints; null until the next notification. */
-  readonly #due = new Map<EndpointId, number | null>()
+  /** Due times of endpoints; those at rest, most of thousands, have none until the next notification. */
+  readonly #due = new Map<EndpointId, number>()
   /** Instants until which endpoints rest after their last refresh. */
   readonly #rests = new Map<EndpointId, number>()
   readonly #subscriptions = new Map<EndpointId, () => void>()
   /** Endpoints whose workers could not be started. */
   readonly #blocked = new Set<EndpointId>()
+  /** True if these may have a cause no longer. */
+  #retriesBlocked = false
   #relist = true
+  #listedMs = Number.NEGATIVE_INFINITY
   #listAtMs = 0
   #lastMs = 0
 
@@ -70,10 +76,21 @@ export class Autoscaler {
     this.#wake = wake
     const relist = () => {
       this.#relist = true
+      this.#retriesBlocked = true
       wake()
     }
     ports.notifier.subscribe('endpoints', relist)
     ports.notifier.subscribe('machine', wake)
+  }
+
+  /** A reader of the event stream: a new endpoint is watched before its first job comes, without a list of all. */
+  readonly emit: Emit = (name, fields) => {
+    if (name !== 'endpoint.saved') return
+    const { endpointId, created } = fields as Events['endpoint.saved']
+    if (!created) return
+    // The id of a removed one may be given again.
+    if (this.#subscriptions.has(endpointId)) this.#due.set(endpointId, 0)
+    else this.#watch(endpointId, 0)
   }
 
   /**
@@ -82,12 +99,16 @@ export class Autoscaler {
    */
   async step(nowMs: number): Promise<number | null> {
     // After the clock was set back, due times are too late.
-    if (nowMs < this.#lastMs) for (const id of this.#due.keys()) this.#due.set(id, nowMs)
-    if (this.#relist || nowMs < this.#lastMs || nowMs >= this.#listAtMs) await this.#listEndpoints(nowMs)
+    if (nowMs < this.#lastMs) for (const id of this.#subscriptions.keys()) this.#due.set(id, nowMs)
+    if (this.#retriesBlocked) this.#retryBlocked(nowMs)
+    const isAsked = this.#relist && nowMs >= this.#listedMs + LIST_REST_MS
+    if (isAsked || nowMs < this.#lastMs || nowMs >= this.#listAtMs) await this.#listEndpoints(nowMs)
     this.#lastMs = nowMs
     const failures: unknown[] = []
+    const visited = new Set<EndpointId>()
     for (const [id, dueMs] of this.#due) {
-      if (dueMs === null || dueMs > nowMs) continue
+      if (dueMs > nowMs || visited.has(id)) continue
+      visited.add(id)
       await this.#visit(id, nowMs).catch(error => failures.push(error))
     }
     const placeAtMs = await this.#parts.placer
@@ -98,25 +119,33 @@ export class Autoscaler {
       })
     const relieveAtMs = await this.#parts.freezer.relieve(nowMs)
     if (failures.length > 0) throw failures[0]
-    return earliest([this.#listAtMs, placeAtMs, relieveAtMs, ...this.#due.values()])
+    const listAtMs = this.#relist ? this.#listedMs + LIST_REST_MS : this.#listAtMs
+    return earliest([listAtMs, placeAtMs, relieveAtMs, ...this.#due.values()])
+  }
+
+  /** Makes endpoints due whose workers could not be started: a change may have removed the cause. */
+  #retryBlocked(nowMs: number): void {
+    this.#retriesBlocked = false
+    for (const id of this.#blocked) this.#due.set(id, nowMs)
+    this.#blocked.clear()
   }
 
   async #visit(id: EndpointId, nowMs: number): Promise<void> {
-    this.#due.set(id, null)
+    this.#due.delete(id)
     try {
       const next = await this.#scale(id, nowMs)
-      if (next !== null) this.#due.set(id, earliest([this.#due.get(id) ?? null, next]))
+      if (next !== null) this.#due.set(id, Math.min(this.#due.get(id) ?? next, next))
     } catch (error) {
       this.#due.set(id, nowMs)
       throw error
     }
   }
 
-  /** Makes new endpoints due, and those whose workers could not be started: a change may have removed the cause. */
+  /** Makes new endpoints due, and those whose notification was lost. */
   async #listEndpoints(nowMs: number): Promise<void> {
     this.#relist = false
-    for (const id of this.#blocked) this.#due.set(id, nowMs)
-    this.#blocked.clear()
+    this.#listedMs = nowMs
+    this.#retryBlocked(nowMs)
     const { endpoints } = this.#ports.store
     const [ids, active] = await Promise.all([endpoints.ids(), endpoints.active()]).catch(error => {
       this.#relist = true
@@ -125,8 +154,8 @@ export class Autoscaler {
     this.#listAtMs = nowMs + REFRESH_MS
     const isThere = new Set(ids)
     const isActive = new Set(active)
-    for (const [id, dueMs] of this.#due)
-      if (dueMs === null && (isActive.has(id) || !isThere.has(id))) this.#due.set(id, nowMs)
+    for (const id of this.#subscriptions.keys())
+      if (!this.#due.has(id) && (isActive.has(id) || !isThere.has(id))) this.#due.set(id, nowMs)
     // Reads the machine too: its hardware may have changed.
     void this.#ports.machine.parts()
     for (const id of ids) {
@@ -179,7 +208,7 @@ export class Autoscaler {
     const isBlocked = await this.#start(starting, wakes, snapshot, nowMs)
     if (!isBlocked && isServed(snapshot, planned)) this.#rests.set(id, nowMs + SERVED_REST_MS)
     else this.#rests.delete(id)
-    if (isIdle(snapshot) && starting.plan.start === 0 && wakeAtMs === null) return null
+    if ((isIdle(snapshot) || isOff(snapshot)) && starting.plan.start === 0 && wakeAtMs === null) return null
     if (!isBlocked) return next
     this.#blocked.add(id)
     return starting === planned[0] ? nowMs + RETRY_MS : Math.min(next, nowMs + RETRY_MS)
@@ -300,6 +329,11 @@ function isServed({ requests, workers }: EndpointSnapshot, planned: readonly Pla
     ({ plan }) => plan.start === 0 && plan.drain.length + plan.freeze.length + plan.thaw.length === 0,
   )
   return requests === undefined && stay && workers.some(({ state }) => state === 'READY')
+}
+
+/** True if the jobs of an endpoint wait until it may have workers again, which is a change of it. */
+function isOff({ endpoint, workers, queuedWorkers, requests }: EndpointSnapshot): boolean {
+  return requests === undefined && endpoint.workersMax + workers.length + queuedWorkers.length === 0
 }
 
 /** True if an endpoint needs nothing until it changes. */

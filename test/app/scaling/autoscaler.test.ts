@@ -46,6 +46,52 @@ test('an endpoint whose worker does all jobs is read ten times a second, and get
   assert.ok(starts[1]! <= 120, `the second worker started after ${starts[1]} ms`)
 })
 
+test('a step reads the endpoints that are due, however many are at rest', async t => {
+  const reads = []
+  for (const others of [0, 40]) {
+    const rig = await openRig(t)
+    for (let n = 0; n < others; n += 1) await rig.submit(await rig.endpoint({ workersMax: 0 }))
+    const endpoint = await rig.endpoint()
+    await rig.clock.advance(60_000)
+    const before = rig.calls('endpoints.snapshot')
+    await rig.submit(endpoint)
+    await rig.clock.advance(25_000)
+    reads.push(rig.calls('endpoints.snapshot') - before)
+  }
+  assert.ok(reads[0]! > 0)
+  assert.equal(reads[1], reads[0])
+})
+
+test('jobs of an endpoint without workers start one as soon as it may have some', async t => {
+  const rig = await openRig(t)
+  const endpoint = await rig.endpoint({ workersMax: 0 })
+  const id = await rig.submit(endpoint)
+  await rig.clock.advance(100_000)
+  assert.equal(rig.fleet.started.length, 0)
+  const changedMs = rig.clock.now()
+  await rig.change(endpoint, { workersMax: 2 })
+  await rig.clock.advance(20)
+  const [start] = await startsSince(rig, changedMs)
+  assert.ok(start !== undefined && start <= 20, `started after ${start} ms`)
+  assert.equal(await rig.worker(0).takeJob(), id)
+})
+
+test('endpoints are listed once a second at most while many are saved, and each starts its first worker at once', async t => {
+  const rig = await openRig(t)
+  await rig.clock.advance(60_000)
+  const before = rig.calls('endpoints.ids')
+  for (let n = 0; n < 30; n += 1) {
+    const endpoint = await rig.endpoint()
+    const submittedMs = rig.clock.now()
+    await rig.submit(endpoint)
+    await rig.clock.advance(50)
+    assert.equal(rig.fleet.started.length, n + 1)
+    const start = (await startsSince(rig, submittedMs)).at(-1)!
+    assert.ok(start <= 20, `started after ${start} ms`)
+  }
+  assert.ok(rig.calls('endpoints.ids') - before <= 2, 'in a second and a half')
+})
+
 test('a worker gets the image, its variables and the address of its endpoint', async t => {
   const rig = await openRig(t)
   await rig.graphql('mutation { secretCreate(input: { name: "token", value: "s3cret" }) { id } }')
