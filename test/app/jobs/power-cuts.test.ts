@@ -9,7 +9,8 @@ import type { JobId } from '../../../src/core/ids.ts'
 import { sqliteStoreOn } from '../../../src/store/engines/sqlite.ts'
 import { SqliteEngine } from '../../../src/store/engines/sqlite-engine.ts'
 import { InlineHost } from '../../../src/store/engines/sqlite-inline.ts'
-import { openRig } from '../../support/rig.ts'
+import { type Answer, openRig } from '../../support/rig.ts'
+import { createSeededRandom } from '../../support/seeded-random.ts'
 
 const FULL = 2
 const ENDS = ['', '-wal'] as const
@@ -84,6 +85,8 @@ for (const [when, endsWait] of [
     await rig.clock.advance(1_000)
     const { id, status } = (await answer).json
     assert.deepEqual(database.afterPowerCut(), { [id]: status })
+    // Not by another change that came in the meantime.
+    assert.equal(rig.calls('jobs.keep'), 1)
   })
 }
 
@@ -114,3 +117,41 @@ test('runsync is refused when its job cannot be put on stable storage at the end
   await rig.clock.advance(1_000)
   assert.equal((await answer).status, 503)
 })
+
+for (const seed of [1, 2]) {
+  test(`whatever clients were told of their jobs survives a power cut at any time, in random order ${seed}`, async t => {
+    const { database, rig, endpoint, worker } = await begin(t)
+    const random = createSeededRandom(seed)
+    const told = new Map<JobId, string>()
+    const note = ({ status, json }: Answer) => void (status === 200 && told.set(json.id, json.status))
+    const submit = (path: string, headers: Record<string, string> = {}) => {
+      waiting += 1
+      return rig.ask('POST', `/v2/${endpoint}/${path}`, { body: { input: {} }, headers }).then(note)
+    }
+    let waiting = 0
+    const held: Promise<void>[] = []
+    for (let step = 0; step < 50; step += 1) {
+      const [choice = 0, part = 0] = random.bytes(2)
+      if (choice < 60) await submit('run')
+      else if (choice < 120) held.push(submit('runsync?wait=5000'))
+      else if (choice < 150) held.push(submit('runsync?wait=1000'))
+      else if (choice < 160) held.push(submit('runsync?wait=5000', { 'idempotency-key': `key-${step}` }))
+      else if (choice < 220 && waiting > 0) {
+        const job = await worker.takeJob()
+        waiting -= 1
+        await worker.done(job, part < 50 ? { error: 'it failed' } : { output: step })
+      } else await rig.clock.advance(part * 4)
+      await rig.clock.settle()
+      const left = database.afterPowerCut()
+      for (const [id, status] of told) {
+        assert.ok(id in left, `${id} is gone after step ${step}`)
+        if (!status.startsWith('IN_')) assert.equal(left[id], status)
+      }
+    }
+    await rig.clock.advance(5_000)
+    await Promise.all(held)
+    const left = database.afterPowerCut()
+    for (const id of told.keys()) assert.ok(id in left, `${id} is gone at the end`)
+    assert.ok(told.size > 20)
+  })
+}
