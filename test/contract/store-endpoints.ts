@@ -359,6 +359,12 @@ export const endpointCases: Cases = {
     }
     assert.deepEqual(found, [E1, 'e3', 'e4', 'e5'])
     assert.deepEqual(await endpoints.list(OWNER, { after, limit: 9 }), [])
+    await endpoints.insert(makeEndpoint('task', { createdAtMs: T0, runsOnce: true }))
+    const names = [E1, 'e3', 'e4', 'e5'].map(id => ({ id, name: `endpoint ${id}` }))
+    assert.deepEqual(await endpoints.names(OWNER), names)
+    const first = { after: { createdAtMs: T0, id: E1 }, limit: 2 }
+    assert.deepEqual(await endpoints.names(OWNER, first), names.slice(1, 3))
+    assert.deepEqual(await endpoints.names(STRANGER), [])
     assert.equal((await endpoints.list(OWNER)).length, 4)
   },
 

@@ -133,6 +133,7 @@ export const OPERATIONS = {
     replace: { reads: false, changes: ['endpoint'], sealed: 'arguments' },
     find: SEALED_READ,
     list: SEALED_READ,
+    names: READ,
     named: SEALED_READ,
     beginning: SEALED_READ,
     listed: READ,

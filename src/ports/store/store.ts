@@ -405,6 +405,8 @@ export interface EndpointStore {
   find(id: EndpointId): Promise<Endpoint | null>
   /** Those of an owner, oldest first; the first 10,000 unless a slice is given; without a kind no tasks. */
   list(owner: OwnerId, slice?: Slice, kind?: ListedKind): Promise<Endpoint[]>
+  /** As {@link list} without tasks, the names alone: for the cost of a small part of a row. */
+  names(owner: OwnerId, slice?: Slice): Promise<EndpointName[]>
   /** Those of an owner that have this name, oldest first, at most {@link MAX_OF_NAME}; no tasks. */
   named(owner: OwnerId, name: string): Promise<Endpoint[]>
   /** Those of an owner whose names begin so, by name, with their templates, at most `limit`; no tasks. */
@@ -475,6 +477,12 @@ export interface RecordedWorker {
   readonly owner: OwnerId
   /** Null while it has not ended. */
   readonly exitedAtMs: number | null
+}
+
+/** The name of an endpoint. */
+export interface EndpointName {
+  readonly id: EndpointId
+  readonly name: string
 }
 
 /** Jobs of an endpoint that wait for a worker, and workers that may take them. */

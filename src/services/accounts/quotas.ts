@@ -309,7 +309,7 @@ export class Quotas {
     // Those whose job was deleted or has expired, until they are removed.
     const unusedBytes = Math.max(0, (await store.quotas.unusedTexts(owner)) - receivedBytes)
     let sum = storedOnly(unusedBytes)
-    for (const { id } of await store.endpoints.list(owner)) sum = addHeld(sum, await this.#countHeld(id))
+    for (const { id } of await store.endpoints.names(owner)) sum = addHeld(sum, await this.#countHeld(id))
     const added = {
       queuedJobs: ledger.held.queuedJobs - previous.queuedJobs,
       queuedBytes: ledger.held.queuedBytes - previous.queuedBytes,

@@ -27,6 +27,7 @@ import { presentStartMs } from '../../core/scaling/start-time.ts'
 import type { SocketAddress } from '../../core/workers/socket-address.ts'
 import { isFrozen } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
+import type { EndpointName } from '../../ports/store/store.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import { ServedModelNotes } from './served-model-notes.ts'
@@ -124,11 +125,27 @@ export class ModelCatalog {
   }
 
   async #unknown(caller: Caller, asked: string): Promise<AppError> {
-    const { models } = await this.list(caller)
-    return unknownModel(
-      asked,
-      models.map(({ id }) => id),
+    return unknownModel(asked, await this.#names(caller))
+  }
+
+  /** The names of {@link list}, without the facts that it reads about each endpoint: clients repeat unknown names. */
+  async #names(caller: Caller): Promise<string[]> {
+    const endpoints = await this.#endpointNames(caller)
+    const ids = new Set(endpoints.map(({ id }) => id))
+    await this.#askOf(ids)
+    await this.#served.recall([...ids])
+    const ofEndpoints = endpoints.flatMap(endpoint => this.#namesOf(endpoint))
+    const taken = new Set(ofEndpoints)
+    const aliases = (await this.#ports.store.modelAliases.list(caller.owner)).filter(
+      ({ name, endpointIds }) => !taken.has(name) && endpointIds.some(id => ids.has(id)),
     )
+    const ofJobs = [...ofEndpoints, ...aliases.map(({ name }) => name)]
+    const listed = new Set(ofJobs)
+    const named = scopeModels(caller.scope).filter(name => !listed.has(name))
+    const ofScope = await mapConcurrently(named, CONCURRENCY, async name =>
+      (await this.#destination(caller, name)) === null ? [] : [name],
+    )
+    return [...ofJobs, ...ofScope.flat()]
   }
 
   /**
@@ -279,6 +296,22 @@ export class ModelCatalog {
     }
   }
 
+  /** Asks ready workers of these endpoints, of those that were not asked lately. Never rejects. */
+  async #askOf(ids: ReadonlySet<EndpointId>): Promise<void> {
+    const nowMs = this.#ports.clock.monotonic()
+    const isRested = (id: EndpointId) => nowMs - (this.#asked.get(id)?.askedMs ?? -ASKING.everyMs) >= ASKING.everyMs
+    const ready = this.#balancing.workers().filter(({ worker, health, servedAt }) => {
+      const isAsked = ids.has(worker.endpointId) && isRested(worker.endpointId)
+      return isAsked && health.state === 'healthy' && servedAt !== null && !isFrozen(worker)
+    })
+    const newest = ready.sort((a, b) => a.worker.version - b.worker.version)
+    const byEndpoint = new Map(newest.map(serving => [serving.worker.endpointId, serving.servedAt!]))
+    await mapConcurrently([...byEndpoint].slice(0, MAX_ASKED), CONCURRENCY, async ([id, servedAt]) => {
+      const endpoint = await this.#ports.store.endpoints.find(id).catch(() => null)
+      if (endpoint !== null && this.#isDue(endpoint)) await this.#askAt(endpoint, servedAt.traffic)
+    })
+  }
+
   /** Asks at an address, unless the endpoint was asked lately; waits for the answer. Never rejects. */
   #askAt(endpoint: Endpoint, address: SocketAddress): Promise<void> {
     const { id, version } = endpoint
@@ -308,8 +341,13 @@ export class ModelCatalog {
     const { endpoint } = snapshot
     const served = this.#served.models(endpoint.id)
     const rest = { endpoint, state, startMs: presentStartMs(snapshot), served }
-    const several = served.length < 2 ? [] : served.map(model => `${endpoint.name}/${model}`)
-    return [endpoint.name, ...several].map(id => ({ id, ...rest }))
+    return this.#namesOf(endpoint).map(id => ({ id, ...rest }))
+  }
+
+  /** The names of an endpoint, and of its models where it has several. */
+  #namesOf({ id, name }: EndpointName): string[] {
+    const served = this.#served.models(id)
+    return [name, ...(served.length < 2 ? [] : served.map(model => `${name}/${model}`))]
   }
 
   /** The aliases that lead to a listed endpoint, each with the facts of the endpoint that answers now. */
@@ -337,6 +375,16 @@ export class ModelCatalog {
       const served = this.#served.models(endpoint.id)
       return { id, endpoint, state: stateOf(snapshot), startMs: presentStartMs(snapshot), served }
     })
+  }
+
+  /** The endpoints of a caller that a list shows. */
+  async #endpointNames(caller: Caller): Promise<readonly EndpointName[]> {
+    const { owner, scope } = caller
+    const { endpoints } = this.#ports.store
+    if (mayUseAllJobs(caller, 'write')) return endpoints.names(owner, { after: null, limit: MAX_LISTED })
+    const ids = scopeEndpoints(scope).filter(id => mayUseJobs(caller, 'write', id))
+    const found = await mapConcurrently(ids.slice(0, MAX_LISTED), CONCURRENCY, id => endpoints.find(id))
+    return found.flatMap(endpoint => (endpoint?.owner === owner ? [{ id: endpoint.id, name: endpoint.name }] : []))
   }
 
   /** The endpoints of a caller with their facts, one more than a list has. */

@@ -62,8 +62,8 @@ export const lockEndpoint = 'SELECT id FROM endpoints WHERE id = $1 {{lock}}'
 /** $1 endpoint. No new reference to it is possible. */
 export const lockEndpointId = 'SELECT id FROM endpoint_ids WHERE id = $1 {{lock_key}}'
 
-const endpointsWhere = (condition: string) => `
-  SELECT ${ENDPOINT_COLUMNS} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)${condition}
+const endpointsWhere = (condition: string, columns = ENDPOINT_COLUMNS) => `
+  SELECT ${columns} FROM endpoints WHERE owner = $1 AND (created_at_ms, id) > ($2, $3)${condition}
   ORDER BY created_at_ms, id LIMIT $4`
 
 /** $1 owner, $2 name, $3 limit. */
@@ -81,6 +81,9 @@ export const listEndpoints: Readonly<Record<ListedKind, string>> = {
   tasks: endpointsWhere(' AND runs_once = 1'),
   all: endpointsWhere(''),
 }
+
+/** As {@link listEndpoints}, of endpoints. */
+export const endpointNames = endpointsWhere(' AND runs_once = 0', 'id, name')
 
 /** $1 endpoint. A task starts no worker again. */
 export const endTask = 'UPDATE endpoints SET workers_min = 0, workers_max = 0 WHERE id = $1 AND runs_once = 1'

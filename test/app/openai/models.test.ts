@@ -366,6 +366,47 @@ test('an unknown model is refused in the form of OpenAI, with what there is and 
   assert.match(warmed.text, /there is no model 'qwen-32'; did you mean 'qwen-32b'\?/)
 })
 
+test('the refusal of an unknown model reads names alone, however many endpoints there are', async t => {
+  const calls = []
+  for (const count of [1, 30]) {
+    const rig = await openRig(t)
+    for (let n = 0; n < count; n += 1) await rig.endpoint({ name: `model-${n}` })
+    const names = ['endpoints.names', 'endpoints.listed', 'endpoints.snapshot', 'endpoints.find'] as const
+    const before = names.map(name => rig.calls(name))
+    const { status, json } = await chat(rig, 'modle-0')
+    assert.equal(status, 404)
+    assert.match(json.error.message, /^there is no model 'modle-0'; did you mean 'model-0'\? there (is|are) model-/)
+    calls.push(names.map((name, at) => rig.calls(name) - before[at]!))
+  }
+  assert.deepEqual(calls, [
+    [1, 0, 0, 0],
+    [1, 0, 0, 0],
+  ])
+})
+
+test('the refusal of an unknown model has the names that a ready worker says, and aliases', async t => {
+  const opened = await openBalancedRig(t)
+  const { rig } = opened
+  const id = await rig.endpoint({ ...BALANCED, name: 'llama' })
+  await rig.ask('PUT', '/v2/account/model-aliases', { body: { name: 'gpt', endpoints: ['llama'] } })
+  let asked = 0
+  rig.probes.text = () => {
+    asked += 1
+    return says('base', 'lora')
+  }
+  await serveOnce(opened, id)
+  await rig.clock.advance(2_000)
+  for (let at = 0; at < 3; at += 1) {
+    const { json } = await chat(rig, 'other')
+    assert.equal(json.error.message, "there is no model 'other': there are llama, llama/base, llama/lora, gpt")
+  }
+  assert.equal(asked, 1)
+  assert.deepEqual(
+    (await list(rig)).map(model => model.id),
+    ['llama', 'llama/base', 'llama/lora', 'gpt'],
+  )
+})
+
 test('a request without a model, of another method or to another path says what is wrong', async t => {
   const rig = await openRig(t)
   await rig.endpoint({ name: 'qwen' })

@@ -10,6 +10,7 @@ import type { EndpointLoad, EndpointSnapshot } from '../../../core/scaling/scale
 import type { ReleaseOptions } from '../../../ports/store/management-store.ts'
 import {
   type DeletedEndpoint,
+  type EndpointName,
   type EndpointStore,
   type ListedKind,
   MAX_OF_NAME,
@@ -122,6 +123,10 @@ export const endpoints = {
 
   list: read(function* (owner: OwnerId, slice?: Slice, kind: ListedKind = 'endpoints'): Steps<Endpoint[]> {
     return (yield* query<EndpointRow>(sql.listEndpoints[kind], [owner, ...sliceParams(slice)])).map(endpointFromRow)
+  }),
+
+  names: read(function* (owner: OwnerId, slice?: Slice): Steps<EndpointName[]> {
+    return [...(yield* query<EndpointName>(sql.endpointNames, [owner, ...sliceParams(slice)]))]
   }),
 
   endedTasks: read(function* (beforeMs: number, limit: number): Steps<EndpointId[]> {
