@@ -272,6 +272,13 @@ test('no statement reads through a table that grows, and the head of a line is f
   )
 })
 
+test('no statement reads all jobs at once, a jump of the clock neither', () => {
+  assert.deepEqual(
+    plans().filter(([, steps]) => /SCAN jobs\b/.test(steps)),
+    [],
+  )
+})
+
 test('what is asked of one endpoint is found by it, not among all that its account has', () => {
   const texts = new Map(statements)
   const problems = plans().filter(

@@ -52,9 +52,12 @@ export const moveJobs = `UPDATE jobs SET ${POSITION}, ${moved(JOB_INSTANTS)} WHE
 /** $1 shift of the expiry of the final jobs of a part. */
 export const moveFinalJobs = `UPDATE jobs SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL AND ${IN_PART}`
 
+/** Of keys: looked up for each of them, which are fewer than jobs. */
+const OF_UNFINISHED = 'EXISTS (SELECT 1 FROM jobs WHERE id = idempotency_keys.job_id AND finished_at_ms IS NULL)'
+
 /** $1 shift. Moves all that waits or runs besides jobs: the rest of its limits stays as it is. */
 export const moves = [
-  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
+  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE ${OF_UNFINISHED}`,
   `UPDATE batches SET ${POSITION}, ${moved('turn_at_ms created_at_ms finalized_at_ms expires_at_ms')} WHERE finished_at_ms IS NULL`,
   `UPDATE queued_workers SET ${moved('queued_at_ms download_started_at_ms download_ended_at_ms')}`,
   `UPDATE workers SET ${moved(WORKER_INSTANTS)} WHERE state <> 'EXITED'`,
@@ -66,7 +69,7 @@ export const moves = [
 /** $1 shift, below zero. Rows that ended while the time was ahead do not stay longer for that. */
 export const movesBack = [
   `UPDATE workers SET ${moved(WORKER_INSTANTS)} WHERE state = 'EXITED'`,
-  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE job_id NOT IN (SELECT id FROM jobs WHERE finished_at_ms IS NULL)`,
+  `UPDATE idempotency_keys SET ${moved('expires_at_ms')} WHERE NOT ${OF_UNFINISHED}`,
   `UPDATE batches SET ${moved('expires_at_ms')} WHERE finished_at_ms IS NOT NULL`,
   `UPDATE webhook_deliveries SET ${moved('over_at_ms')} WHERE state <> 'PENDING'`,
   `UPDATE console_sessions SET ${moved('created_at_ms expires_at_ms')}`,
