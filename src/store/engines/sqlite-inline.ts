@@ -48,7 +48,7 @@ export class InlineHost implements Host {
   #closed = false
 
   /** @param readTime the longest time of the reads of one turn; without it reads never wait */
-  constructor(engine: InlineEngine, gather: Gather = gatherInMicrotasks, readTime: BatchTime | null = null) {
+  constructor(engine: InlineEngine, gather: Gather = gatherInMicrotasks, readTime?: BatchTime) {
     this.#engine = engine
     this.#gather = gather
     this.#readTime = readTime
@@ -80,7 +80,7 @@ export class InlineHost implements Host {
   }
 
   #read(call: HostCall): unknown {
-    if (this.#readTime === null) return this.#engine.read(call)
+    if (this.#readTime === undefined) return this.#engine.read(call)
     if (this.#waiting.length === 0 && this.#readMs < this.#readTime.ms) return this.#timedRead(call, this.#readTime)
     return new Promise((resolve, reject) => void this.#waiting.push({ ...call, resolve, reject }))
   }

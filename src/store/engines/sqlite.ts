@@ -26,9 +26,9 @@ export interface SqliteOptions {
 
 /**
  * Time of the writes of one commit, and of the reads of one turn, in the server's thread: all other requests wait for
- * them.
+ * them. Reads have less, since the last one may take longer, and what is made of them takes time too.
  */
-const INLINE_TURN_MS = 5
+const INLINE_TURN_MS = { writes: 5, reads: 2 }
 
 /** A store on SQLite. */
 export interface SqliteStore extends Store {
@@ -46,8 +46,10 @@ export interface SqliteStore extends Store {
  */
 export async function openSqliteStore({ file, host, gather, monotonic }: SqliteOptions): Promise<SqliteStore> {
   if (host === 'thread') return sqliteStoreOn(await ThreadHost.open({ file }))
-  const time = monotonic === undefined ? null : { ms: INLINE_TURN_MS, monotonic }
-  const inline = new InlineHost(new SqliteEngine({ file, ...(time && { batchTime: time }) }), gather, time)
+  const timeOf = (ms: number) => (monotonic === undefined ? undefined : { ms, monotonic })
+  const batchTime = timeOf(INLINE_TURN_MS.writes)
+  const engine = new SqliteEngine({ file, ...(batchTime && { batchTime }) })
+  const inline = new InlineHost(engine, gather, timeOf(INLINE_TURN_MS.reads))
   return sqliteStoreOn(host === 'inline' ? inline : new MovingHost(inline, () => ThreadHost.open({ file })))
 }
 
