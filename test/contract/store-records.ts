@@ -65,6 +65,10 @@ export const recordCases: Cases = {
     await store.endpoints.insert(makeEndpoint('e9', { templateId: 'hidden' as TemplateId }))
     assert.deepEqual(ids(await store.templates.ofEndpoints(OWNER)), ['hidden', TPL])
     assert.deepEqual(await store.templates.ofEndpoints(STRANGER), [])
+    const asked = ['hidden', T2, 'none'] as TemplateId[]
+    assert.deepEqual(ids(await store.templates.ofThese(OWNER, asked)).toSorted(), ['hidden', T2].toSorted())
+    assert.deepEqual(await store.templates.ofThese(STRANGER, asked), [])
+    assert.deepEqual(await store.templates.ofThese(OWNER, []), [])
   },
 
   'an owner has a template name once': async ({ store: { templates } }) => {

@@ -231,6 +231,8 @@ export interface TemplateStore {
   list(owner: OwnerId, slice?: Slice): Promise<Template[]>
   /** The public ones of all owners, oldest first. */
   listPublic(slice?: Slice): Promise<Template[]>
+  /** Those of an owner with these ids, listed or not, in no order. */
+  ofThese(owner: OwnerId, ids: readonly TemplateId[]): Promise<Template[]>
   /** Those that endpoints of the owner have, listed or not, at most 10,000. */
   ofEndpoints(owner: OwnerId): Promise<Template[]>
   /** The endpoints that have it. */

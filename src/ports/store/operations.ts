@@ -159,6 +159,7 @@ export const OPERATIONS = {
     findByName: SEALED_READ,
     list: SEALED_READ,
     listPublic: SEALED_READ,
+    ofThese: SEALED_READ,
     ofEndpoints: SEALED_READ,
     users: READ,
     remove: WRITE,

@@ -30,7 +30,6 @@ import type { Ports } from '../../ports/ports.ts'
 import type { ReleaseOptions } from '../../ports/store/management-store.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
-import { mapConcurrently } from '../map-concurrently.ts'
 import { onePage } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
@@ -40,10 +39,8 @@ import { isOfDevSession } from './live-endpoints.ts'
 import { envWithWorkerKey, withWorkerKey } from './server-keys.ts'
 import { savedTemplateProblems } from './templates.ts'
 
-/** Above this number of endpoints, one read of all templates is cheaper than a read of each. */
-const FEW = 3
-/** Limit of parallel reads where each template is read on its own. */
-const CONCURRENCY = 16
+/** Templates of one read. */
+const PART = 200
 /** Default disk of an endpoint's own template, in GB. */
 const DISK_GB = 10
 
@@ -282,19 +279,15 @@ export class Endpoints {
   }
 
   /**
-   * The templates of endpoints of one owner, in as few reads as possible. Endpoints that were deleted are left out.
+   * The templates of endpoints of one owner, in few reads, each of a part. Endpoints that were deleted are left out.
    */
   async readTemplates(endpoints: readonly Endpoint[]): Promise<ReadonlyMap<Endpoint, Template>> {
-    const { templates } = this.#ports.store
-    const many = endpoints.length > FEW ? await templates.ofEndpoints(endpoints[0]!.owner) : []
-    const byId = new Map(many.map(template => [template.id, template]))
-    // Read one by one: a few endpoints, and those linked to another template between the two reads.
-    const missing = new Map(endpoints.map(endpoint => [endpoint.templateId, endpoint.owner]))
-    for (const id of byId.keys()) missing.delete(id)
-    for (const template of await mapConcurrently([...missing], CONCURRENCY, ([id, owner]) =>
-      templates.find(owner, id),
-    )) {
-      if (template !== null) byId.set(template.id, template)
+    const owner = endpoints[0]?.owner
+    const ids = [...new Set(endpoints.map(({ templateId }) => templateId))]
+    const byId = new Map<TemplateId, Template>()
+    for (let at = 0; owner !== undefined && at < ids.length; at += PART) {
+      const part = await this.#ports.store.templates.ofThese(owner, ids.slice(at, at + PART))
+      for (const template of part) byId.set(template.id, template)
     }
     return new Map(
       endpoints.flatMap(endpoint => {

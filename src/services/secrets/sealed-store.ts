@@ -111,6 +111,7 @@ const OPEN: {
   'templates.findByName': openedOrNull,
   'templates.list': openedAll,
   'templates.listPublic': openedAll,
+  'templates.ofThese': openedAll,
   'templates.ofEndpoints': openedAll,
   'endpoints.find': openedOrNull,
   'endpoints.list': openedAll,

@@ -57,6 +57,11 @@ export const templates = {
     return (yield* query<TemplateRow>(sql.listPublicTemplates, sliceParams(slice))).map(templateFromRow)
   }),
 
+  ofThese: read(function* (owner: OwnerId, ids: readonly TemplateId[]): Steps<Template[]> {
+    const rows = yield* query<TemplateRow>(sql.templatesOfThese, [JSON.stringify(ids)])
+    return rows.filter(row => row.owner === owner).map(templateFromRow)
+  }),
+
   ofEndpoints: read(function* (owner: OwnerId): Steps<Template[]> {
     return (yield* query<TemplateRow>(sql.templatesOfEndpoints, [owner, MAX_OF_ENDPOINTS])).map(templateFromRow)
   }),
