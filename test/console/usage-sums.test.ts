@@ -8,6 +8,7 @@ import {
   byModel,
   costSeries,
   csvRows,
+  formerNames,
   MOST_SERIES,
   sumUses,
 } from '../../console/pages/usage/usage-sums.ts'
@@ -22,6 +23,7 @@ function record(serverlessId: string, totalAmount: number, hours: number, startT
     startTime,
     endTime: NEXT,
     serverlessId,
+    serverlessName: null,
     totalAmount,
     gpuAmount: totalAmount,
     cpuAmount: 0,
@@ -30,6 +32,11 @@ function record(serverlessId: string, totalAmount: number, hours: number, startT
     usage: { startingMs: 0, runningMs: hours * HOUR_MS, idleMs: HOUR_MS, frozenMs: 0, billedMs: 0, jobs, tokens: null },
   }
 }
+
+test('a deleted endpoint has the name that it had', () => {
+  const names = formerNames([record('a', 1, 2), { ...record('b', 1, 2), serverlessName: 'my task' }])
+  assert.deepEqual([...names], [['b', 'my task']])
+})
 
 test('the records of an endpoint are one row, and what cost most is first', () => {
   const rows = byEndpoint([record('a', 1, 2), record('b', 5, 1), record('a', 2, 3, NEXT)])

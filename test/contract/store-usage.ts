@@ -328,6 +328,28 @@ const workerUsageCases: Cases = {
     assert.deepEqual(await time(world, T0 + 1_000), [0, 100, 900])
   },
 
+  'a deleted endpoint keeps its name for its owner, the last one first, until its usage is old': async world => {
+    const { endpoints, usage } = world.store
+    const { name, owner } = (await endpoints.find(E1))!
+    assert.deepEqual(await usage.formerNames(owner, 0, 9), [])
+    const other = makeEndpoint(E2, { name: 'the other' })
+    await endpoints.insert(other)
+    await endpoints.remove(E1, FIRST + 1)
+    await endpoints.remove(E2, FIRST + 2)
+    const both = [
+      { endpointId: E2, name: 'the other' },
+      { endpointId: E1, name },
+    ]
+    assert.deepEqual(await usage.formerNames(owner, FIRST, 9), both)
+    assert.deepEqual(await usage.formerNames(owner, FIRST + 2, 9), both.slice(0, 1))
+    assert.deepEqual(await usage.formerNames(owner, FIRST, 1), both.slice(0, 1))
+    assert.deepEqual(await usage.formerNames(STRANGER, 0, 9), [])
+    assert.equal(await usage.removeOld(FIRST + HOUR_MS, 1), 1)
+    assert.deepEqual(await usage.formerNames(owner, 0, 9), both.slice(0, 1))
+    assert.equal(await usage.removeOld(FIRST + HOUR_MS, 9), 1)
+    assert.deepEqual(await usage.formerNames(owner, 0, 9), [])
+  },
+
   'time is counted in the hours in which it passed': async world => {
     const { workers, usage } = world.store
     await workers.insert(makeWorker(W1, { createdAtMs: FIRST + 1_000 }), 'token')

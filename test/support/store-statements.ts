@@ -65,6 +65,7 @@ export const GROWING: readonly string[] = [
   'workers',
   'queued_workers',
   'endpoint_ids',
+  'former_endpoints',
   'endpoints',
   'endpoint_counters',
   'endpoint_domains',

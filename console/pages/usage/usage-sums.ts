@@ -166,6 +166,13 @@ export function costSeries(
   return [...series, { id: '', title, color: '--faint', look: 'plain', values: values[shownUses.length]! }]
 }
 
+/** Names of deleted endpoints by their ids, as far as the server knows them. */
+export function formerNames(records: readonly ServerlessBillingRecord[]): ReadonlyMap<string, string> {
+  const named = ({ serverlessId, serverlessName }: ServerlessBillingRecord) =>
+    serverlessName === null ? [] : ([[serverlessId, serverlessName]] as const)
+  return new Map(records.flatMap(named))
+}
+
 /** All records as rows of a CSV file, the first of them the names of its columns. */
 export function csvRows(
   records: readonly ServerlessBillingRecord[],

@@ -19,6 +19,7 @@ import {
   costSeries,
   csvRows,
   type EndpointUse,
+  formerNames,
   type ModelUse,
   type Figure as Of,
   sumUses,
@@ -75,9 +76,7 @@ function AllUsage() {
           options={(Object.keys(RANGES) as RangeId[]).map(id => [id, RANGES[id].title])}
           onChange={id => setQuery({ range: id })}
         />
-        {shownBill === null ? null : (
-          <Button onPress={() => save(shownBill, id => names?.get(id) ?? '')}>Download CSV</Button>
-        )}
+        {shownBill === null ? null : <Button onPress={() => save(shownBill, names)}>Download CSV</Button>}
       </PageHead>
       <Loaded of={{ ...bill, data: shownBill }}>
         {data => <Bill of={data} names={names} isOld={bill.data === null} />}
@@ -183,7 +182,8 @@ function Bill({
   const figure: Of = figureName === 'cost' || figureName === 'hours' ? figureName : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumUses(uses)
-  const columns = useMemo(() => usageColumns(names, sum), [names, uses])
+  const former = useMemo(() => formerNames(bill.records), [bill])
+  const columns = useMemo(() => usageColumns(names, former, sum), [names, uses])
   const { times, series } = useMemo(() => {
     const { startTime, endTime, bucketSize } = bill.metadata.query
     const all = bounds(Date.parse(startTime), Date.parse(endTime), bucketSize)
@@ -191,7 +191,7 @@ function Bill({
     const toMs = all.at(-1)!
     return {
       times: { atMs, fromMs: Date.parse(startTime), toMs, lengthMs: toMs - atMs.at(-1)! },
-      series: costSeries(bill.records, atMs, figure, id => names?.get(id) ?? id),
+      series: costSeries(bill.records, atMs, figure, id => names?.get(id) ?? former.get(id) ?? id),
     }
   }, [bill, figure, names])
   return (
@@ -254,7 +254,7 @@ function Bill({
 }
 
 /** Columns of the table, without those that are zero throughout. */
-function usageColumns(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
+function usageColumns(names: Names, former: ReadonlyMap<string, string>, sum: EndpointUse): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
     title: string,
@@ -275,8 +275,8 @@ function usageColumns(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
       id: 'name',
       title: 'Endpoint',
       width: 'minmax(110px, 1.2fr)',
-      cell: ({ id }) => <Name id={id} name={names?.get(id)} isDeleted={names?.has(id) === false} />,
-      sort: ({ id }) => names?.get(id) ?? id,
+      cell: ({ id }) => <Name id={id} name={names?.get(id) ?? former.get(id)} isDeleted={names?.has(id) === false} />,
+      sort: ({ id }) => names?.get(id) ?? former.get(id) ?? id,
     },
     ...(sum.cost > 0 ? [number('cost', 'Cost', money, false)] : []),
     ...(sum.gpuCost > 0 && sum.cpuCost > 0 ? [number('gpuCost', 'GPU', money), number('cpuCost', 'CPU', money)] : []),
@@ -290,7 +290,7 @@ function usageColumns(names: Names, sum: EndpointUse): Column<EndpointUse>[] {
   ]
 }
 
-/** The name of an endpoint in a bill. Usage outlives its endpoint, whose name is deleted. */
+/** The name of an endpoint in a bill. Usage outlives its endpoint. */
 function Name({
   id,
   name,
@@ -303,7 +303,7 @@ function Name({
   if (isDeleted)
     return (
       <span title={id}>
-        <span class="faint">deleted</span> <code>{id}</code>
+        {name ?? <code>{id}</code>} <span class="faint">deleted</span>
       </span>
     )
   return (
@@ -313,7 +313,9 @@ function Name({
   )
 }
 
-function save(bill: ListServerlessBillingResponse, endpointName: (id: string) => string): void {
+function save(bill: ListServerlessBillingResponse, names: Names): void {
+  const former = formerNames(bill.records)
+  const endpointName = (id: string) => names?.get(id) ?? former.get(id) ?? ''
   const { startTime, endTime } = bill.metadata.query
   download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(csvRows(bill.records, endpointName)))
 }

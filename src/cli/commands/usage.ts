@@ -67,7 +67,10 @@ async function usage(endpoint: string | undefined, options: UsageOptions): Promi
   if (endpoint !== undefined && records.length === 0 && findNamed(endpoints, KINDS.endpoints, endpoint) === null)
     chooseId(endpoints, KINDS.endpoints, endpoint, null)
   if (wantsJson(options)) return printList(options, records, [], 'usage')
-  const names = new Map(endpoints.map(({ id, name }) => [id, String(name)]))
+  const former = records.flatMap(({ serverlessId, serverlessName }) =>
+    typeof serverlessName === 'string' ? [[serverlessId, `${serverlessName} (deleted)`] as const] : [],
+  )
+  const names = new Map<unknown, string>([...former, ...endpoints.map(({ id, name }) => [id, String(name)] as const)])
   printList(options, records, usageColumns(bucket, names), 'records of usage in this time')
   if (records.length > 0) printText(`total cost ${money(bill.metadata.totals.totalAmount)}\n`)
 }

@@ -316,6 +316,7 @@ export const OPERATIONS = {
     addTokens: WRITE,
     tokens: READ,
     modelsOfDay: READ,
+    formerNames: READ,
     removeOld: REMOVAL,
   },
   metrics: { add: WRITE, read: READ, results: READ, queues: READ, removeOld: { reads: false, removesBefore: 1 } },

@@ -46,6 +46,12 @@ export interface TokenSum extends Omit<TokenPlace, 'owner'> {
   readonly figures: TokenFigures
 }
 
+/** The name of a deleted endpoint, or task. */
+export interface FormerName {
+  readonly endpointId: EndpointId
+  readonly name: string
+}
+
 /** Workers of one flavor in one phase, at this moment. */
 export interface FlavorWorkers {
   readonly flavor: string
@@ -76,8 +82,10 @@ export interface UsageStore {
   tokens(query: TokenQuery): Promise<{ sums: TokenSum[]; nextMs: number | null }>
   /** Names of models of an owner's requests of a day, at most `limit`. */
   modelsOfDay(owner: OwnerId, dayMs: number, limit: number): Promise<string[]>
+  /** Names of an owner's endpoints that were deleted since an instant, the last one first, at most `limit`. */
+  formerNames(owner: OwnerId, sinceMs: number, limit: number): Promise<FormerName[]>
   /**
-   * Removes hours, and days of tokens, before `beforeMs`, at most `limit` of each kind.
+   * Removes hours, days of tokens, and names of deleted endpoints, before `beforeMs`, at most `limit` of each kind.
    * @returns number of removed rows of the most frequent kind
    */
   removeOld(beforeMs: number, limit: number): Promise<number>

@@ -109,6 +109,15 @@ export class BillCalculator {
     return { size: time.size, startMs: bounds[0]!, endMs: bounds.at(-1)!, records, totals }
   }
 
+  /**
+   * Names of an owner's endpoints and tasks that were deleted since an instant, by their ids; of at most the last
+   * 10,000.
+   */
+  async formerNames(owner: OwnerId, sinceMs: number): Promise<ReadonlyMap<EndpointId, string>> {
+    const former = await this.#ports.store.usage.formerNames(owner, sinceMs, USAGE_READ.sums)
+    return new Map(former.map(({ endpointId, name }) => [endpointId, name]))
+  }
+
   /** Present cost of an owner's workers for an hour, in millionths of a US dollar. */
   async spendPerHour(owner: OwnerId): Promise<number> {
     const running = await this.#ports.store.usage.running(owner)

@@ -25,7 +25,7 @@ import { attemptTimes, metricBuckets } from './initial/observing.ts'
 import { queueCounts } from './initial/queue-counts.ts'
 import { keyCanaries, networkVolumes, registries, secrets, templates } from './initial/resources.ts'
 import { serverClock } from './initial/server-clock.ts'
-import { jobHours, tokenDays, workerHours } from './initial/usage.ts'
+import { formerEndpoints, jobHours, tokenDays, workerHours } from './initial/usage.ts'
 import { webhookDeliveries, webhookKeys, webhookTries } from './initial/webhooks.ts'
 import { queuedWorkers, stops, workers } from './initial/workers.ts'
 import type { Migration } from './migration.ts'
@@ -80,6 +80,7 @@ export const initial: Migration = {
     jobHours,
     workerHours,
     tokenDays,
+    formerEndpoints,
     metricBuckets,
     attemptTimes,
     auditEntries,

@@ -135,6 +135,29 @@ export const deleteTokenDays = `
     SELECT {{row}} FROM token_days WHERE day_ms < $1 ORDER BY day_ms LIMIT $2 {{skip_locked}})
   RETURNING endpoint_id`
 
+/** $1 endpoint, $2 owner, $3 name, $4 now. An id may come again. */
+export const addFormerEndpoint = `
+  INSERT INTO former_endpoints (endpoint_id, owner, name, deleted_at_ms) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (endpoint_id)
+  DO UPDATE SET owner = excluded.owner, name = excluded.name, deleted_at_ms = excluded.deleted_at_ms`
+
+/** $1 owner, $2 instant, $3 limit. Those that were deleted since then, the last one first. */
+export const formerEndpointsOfOwner = `
+  SELECT endpoint_id, name FROM former_endpoints WHERE owner = $1 AND deleted_at_ms >= $2
+  ORDER BY deleted_at_ms DESC LIMIT $3`
+
+/** $1 instant, $2 limit. */
+export const deleteFormerEndpoints = `
+  DELETE FROM former_endpoints WHERE {{row}} IN (
+    SELECT {{row}} FROM former_endpoints WHERE deleted_at_ms < $1 ORDER BY deleted_at_ms LIMIT $2 {{skip_locked}})
+  RETURNING endpoint_id`
+
+/** A row of {@link formerEndpointsOfOwner}. */
+export interface FormerEndpointRow {
+  readonly endpoint_id: EndpointId
+  readonly name: string
+}
+
 /** $1 instant, $2 limit. Windows that began before it; it lies further back than the longest window lasts. */
 export const deleteOldWindows = `
   DELETE FROM rate_windows WHERE (owner, place) IN (

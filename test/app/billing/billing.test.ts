@@ -219,8 +219,12 @@ test('each account sees its own bills, also of endpoints that are gone, and read
   await rig.clock.advance(6 * MINUTE)
   const stranger = await rig.addKey('rpa_stranger', { owner: 'stranger' as OwnerId })
   const reader = await rig.addKey('rpa_reader', { scope: { type: 'read-only' } })
+  const { name } = (await rig.ask('GET', `/v2/serverless/${endpoint}`)).json
+  const names = async () => (await bill(rig)).records.map((record: Record<string, unknown>) => record.serverlessName)
+  assert.deepEqual(await names(), [null])
   assert.equal((await rig.ask('DELETE', `/v2/serverless/${endpoint}`)).status, 204)
   await rig.clock.advance(MINUTE)
+  assert.deepEqual(await names(), [name], 'its name, since no list has it')
   for (const query of ['', `?serverlessId=${endpoint}`]) {
     assert.deepEqual((await bill(rig, query, stranger)).records, [])
     assert.equal((await bill(rig, query, reader)).records.length, 1)

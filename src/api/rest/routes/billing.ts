@@ -31,11 +31,14 @@ export function billingRoutes({ billing, tokenSums }: ApiParts): RestRoute[] {
         const endpointId = (query.serverlessId ?? null) as EndpointId | null
         const time = billingTime(query)
         const { size, startMs, endMs, records, totals } = await billing.bill(caller.owner, time, endpointId)
+        const formerNames = await billing.formerNames(caller.owner, startMs)
         const tokens = await tokenSums.ofEndpoints(caller.owner, time, endpointId)
         const tokensOf = (record: BillingRecord) =>
           size === 'hour' ? null : figuresBody(tokens.get(bucketName(record)) ?? NO_TOKENS)
         return {
-          records: records.map(record => recordBody(record, tokensOf(record))),
+          records: records.map(record =>
+            recordBody(record, formerNames.get(record.endpointId) ?? null, tokensOf(record)),
+          ),
           metadata: {
             query: {
               startTime: timeText(startMs),
@@ -140,6 +143,7 @@ export function timeText(ms: number): string {
 
 function recordBody(
   record: BillingRecord,
+  formerName: string | null,
   tokens: BillBody['records'][number]['usage']['tokens'],
 ): BillBody['records'][number] {
   const { startMs, endMs, endpointId, workers, jobs } = record
@@ -148,6 +152,7 @@ function recordBody(
     startTime: timeText(startMs),
     endTime: timeText(endMs),
     serverlessId: endpointId,
+    serverlessName: formerName,
     ...amountsBody(record),
     usage: {
       ...workers,

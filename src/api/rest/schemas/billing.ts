@@ -57,7 +57,14 @@ const Usage = z
   .openapi('ServerlessUsage')
 
 const BillingRecord = z
-  .object({ startTime: DateTime, endTime: DateTime, serverlessId: z.string(), ...amounts, usage: Usage })
+  .object({
+    startTime: DateTime,
+    endTime: DateTime,
+    serverlessId: z.string(),
+    serverlessName: z.string().nullable().openapi({ description: 'the name of an endpoint or task that was deleted' }),
+    ...amounts,
+    usage: Usage,
+  })
   .openapi('ServerlessBillingRecord')
 
 /** A bill of serverless endpoints. */

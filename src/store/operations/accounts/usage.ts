@@ -14,6 +14,7 @@ import type { TokenDay } from '../../../core/openai/token-sums.ts'
 import type { JobMove } from '../../../ports/store/store.ts'
 import type {
   FlavorWorkers,
+  FormerName,
   JobUsageSum,
   TokenQuery,
   TokenSum,
@@ -23,6 +24,7 @@ import type {
 } from '../../../ports/store/usage-store.ts'
 import * as sql from '../../tables/usage.ts'
 import {
+  type FormerEndpointRow,
   type JobSumRow,
   jobUsageFromRow,
   jobUsageParams,
@@ -124,11 +126,17 @@ export const usage = {
     return (yield* query<{ model: string }>(sql.modelsOfDay, [owner, dayMs, limit])).map(({ model }) => model)
   }),
 
+  formerNames: read(function* (owner: OwnerId, sinceMs: number, limit: number): Steps<FormerName[]> {
+    const rows = yield* query<FormerEndpointRow>(sql.formerEndpointsOfOwner, [owner, sinceMs, limit])
+    return rows.map(({ endpoint_id: endpointId, name }) => ({ endpointId, name }))
+  }),
+
   removeOld: write(function* (beforeMs: number, limit: number): Steps<number> {
     const jobs = yield* query(sql.deleteJobHours, [hourStart(beforeMs), limit])
     const workers = yield* query(sql.deleteWorkerHours, [hourStart(beforeMs), limit])
     const tokens = yield* query(sql.deleteTokenDays, [hourStart(beforeMs), limit])
-    return Math.max(jobs.length, workers.length, tokens.length)
+    const former = yield* query(sql.deleteFormerEndpoints, [hourStart(beforeMs), limit])
+    return Math.max(jobs.length, workers.length, tokens.length, former.length)
   }),
 } satisfies PortOperations<UsageStore>
 

@@ -43,6 +43,7 @@ import {
   templateParams,
   templatesOfThese,
 } from '../../tables/templates.ts'
+import { addFormerEndpoint } from '../../tables/usage.ts'
 import {
   aliveWorkersOfEndpoint,
   exitsOfEndpoint,
@@ -227,6 +228,7 @@ export const endpoints = {
     if (row === null) return null
     for (const statement of sql.deleteEndpoint) yield* perform(statement, [id])
     yield* perform(sql.noteDeletion, [id, nowMs])
+    yield* perform(addFormerEndpoint, [id, row.owner, row.name, nowMs])
     yield* perform(deleteUnlistedTemplate, [row.template_id])
     const workers = (yield* query<WorkerRow>(aliveWorkersOfEndpoint, [id])).map(workerFromRow)
     return { workers }

@@ -1,6 +1,6 @@
 /**
  * Tables of usage by the hour, and of tokens by the day, which outlive their endpoint and their key. Each connection
- * adds to the rows of its own `shard` of `job_hours`.
+ * adds to the rows of its own `shard` of `job_hours`. The names of deleted endpoints are kept for as long.
  */
 
 export const jobHours = [
@@ -61,4 +61,15 @@ export const tokenDays = [
     PRIMARY KEY (owner, day_ms, model, key_id, endpoint_id)
   ) {{strict}}`,
   'CREATE INDEX token_days_by_age ON token_days (day_ms)',
+]
+
+export const formerEndpoints = [
+  `CREATE TABLE former_endpoints (
+    endpoint_id TEXT PRIMARY KEY,
+    owner TEXT NOT NULL,
+    name TEXT NOT NULL,
+    deleted_at_ms {{integer}} NOT NULL
+  ) {{strict}}`,
+  'CREATE INDEX former_endpoints_of_owner ON former_endpoints (owner, deleted_at_ms)',
+  'CREATE INDEX former_endpoints_by_age ON former_endpoints (deleted_at_ms)',
 ]
