@@ -16,6 +16,7 @@ import type { Worker } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import { isAppWorker, workerOfKey } from '../accounts/app-worker-keys.ts'
 import { InOrder } from '../in-order.ts'
+import { listedInParts } from '../listed-endpoints.ts'
 import type { Endpoints } from './endpoints.ts'
 import { type Changer, isOnMachine } from './host-folders.ts'
 
@@ -166,7 +167,7 @@ export class Tasks {
    */
   async list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Task>> {
     const slice = readSlice(request)
-    const listed = await this.#ports.store.endpoints.listed(owner, slice, 'tasks')
+    const listed = await listedInParts(this.#ports, owner, slice, 'tasks')
     const places = listed.map(({ snapshot }) => ({ snapshot, ...snapshot.endpoint }))
     const { items, nextCursor } = pageFromRows(places, slice)
     const templates = await this.#endpoints.readTemplates(items.map(({ snapshot }) => snapshot.endpoint))

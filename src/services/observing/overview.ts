@@ -12,6 +12,7 @@ import { isFrozen } from '../../core/workers/worker.ts'
 import { findCrashCause } from '../../core/workers/worker-failure.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
+import { listedInParts } from '../listed-endpoints.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import type { Explainer } from './explainer.ts'
 import type { RecentResults } from './recent-results.ts'
@@ -81,7 +82,7 @@ export class Overview {
    */
   async page(owner: OwnerId, request: PageRequest): Promise<OverviewPage> {
     const slice = readSlice(request)
-    const listed = await this.#store.endpoints.listed(owner, slice)
+    const listed = await listedInParts({ store: this.#store }, owner, slice)
     const places = listed.map(listedEndpoint => ({ ...listedEndpoint, ...listedEndpoint.snapshot.endpoint }))
     const { items, nextCursor } = pageFromRows(places, slice)
     const rows = items.map(({ snapshot, image }) => rowFromSnapshot(this.#balancing.counted(snapshot), image))

@@ -29,6 +29,7 @@ import { isFrozen } from '../../core/workers/worker.ts'
 import type { Ports } from '../../ports/ports.ts'
 import type { EndpointName } from '../../ports/store/store.ts'
 import type { LoadBalancer } from '../balancing/load-balancer.ts'
+import { listedInParts } from '../listed-endpoints.ts'
 import { mapConcurrently } from '../map-concurrently.ts'
 import { ServedModelNotes } from './served-model-notes.ts'
 
@@ -391,7 +392,7 @@ export class ModelCatalog {
   async #snapshots(caller: Caller): Promise<readonly EndpointSnapshot[]> {
     const { owner, scope } = caller
     if (mayUseAllJobs(caller, 'write')) {
-      const listed = await this.#ports.store.endpoints.listed(owner, { after: null, limit: MAX_LISTED + 1 })
+      const listed = await listedInParts(this.#ports, owner, { after: null, limit: MAX_LISTED + 1 })
       return listed.map(({ snapshot }) => this.#balancing.counted(snapshot))
     }
     const ids = scopeEndpoints(scope).filter(id => mayUseJobs(caller, 'write', id))

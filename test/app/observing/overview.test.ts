@@ -123,6 +123,16 @@ test('it is read in a few statements, however many endpoints there are', async t
   assert.deepEqual([rig.calls('endpoints.listed') - before, rig.calls('endpoints.snapshot') - snapshots], [1, 0])
 })
 
+test('a page of many endpoints is read a hundred at a time, and has each of them once', async t => {
+  const rig = await openRig(t)
+  const ids: string[] = []
+  for (let n = 0; n < 205; n += 1) ids.push(await rig.endpoint())
+  const before = rig.calls('endpoints.listed')
+  const { endpoints } = await overview(rig, '?limit=1000')
+  assert.equal(rig.calls('endpoints.listed') - before, 3)
+  assert.deepEqual(endpoints.map(({ id }: { id: string }) => id).toSorted(), ids.toSorted())
+})
+
 test('it comes in pages, and another account sees nothing of it', async t => {
   const rig = await openRig(t)
   const ids: string[] = []
