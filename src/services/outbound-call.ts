@@ -1,5 +1,6 @@
 import type { OutboundRequest, OutboundResult } from '../ports/outbound.ts'
 import type { Ports } from '../ports/ports.ts'
+import { joinSignals } from '../ports/signals.ts'
 
 /** The result of a call, and whether the target had a public address; false where it was not found. */
 export type CallResult = OutboundResult & { readonly isPublic: boolean }
@@ -19,13 +20,13 @@ export async function callOutbound(
   }
   const late = new AbortController()
   const cancelTimer = clock.after(timeoutMs, () => late.abort())
-  const both = AbortSignal.any([late.signal, signal])
+  using either = joinSignals(late.signal, signal)
   const givenUp = new Promise<OutboundResult>(resolve => {
     const problem = `no answer within ${timeoutMs / 1000} s`
-    both.addEventListener('abort', () => resolve({ problem }), { once: true })
+    either.signal.addEventListener('abort', () => resolve({ problem }), { once: true })
   })
   try {
-    const result = await Promise.race([outbound.post({ ...request, signal: both, onTarget }), givenUp])
+    const result = await Promise.race([outbound.post({ ...request, signal: either.signal, onTarget }), givenUp])
     return { ...result, isPublic }
   } finally {
     cancelTimer()
