@@ -3,6 +3,7 @@
  * no longer exist. A list is the truth; events may be missed, repeated or out of order.
  */
 import type { Clock } from '../../ports/clock.ts'
+import { joinSignals } from '../../ports/signals.ts'
 import { LoopPause } from '../base/loop-pause.ts'
 import { type KubernetesApi, KubernetesError, type KubernetesObject, kubernetesError, type ObjectList } from './api.ts'
 
@@ -123,6 +124,7 @@ export class ListWatch<Item extends KubernetesObject> {
   async #watch(): Promise<boolean> {
     const { api, clock, path, query } = this.#options
     const stop = new AbortController()
+    using either = joinSignals(stop.signal, this.#closed.signal)
     let silent = false
     const listen = () =>
       clock.after(SILENCE_MS, () => {
@@ -143,7 +145,7 @@ export class ListWatch<Item extends KubernetesObject> {
           resourceVersion: this.#version ?? '',
           timeoutSeconds: String(WATCH_S),
         },
-        signal: AbortSignal.any([stop.signal, this.#closed.signal]),
+        signal: either.signal,
       })
       this.#reportProblem(null)
       try {

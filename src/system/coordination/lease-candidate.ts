@@ -1,6 +1,7 @@
 import { AppError } from '../../core/errors.ts'
 import { type Clock, pause } from '../../ports/clock.ts'
 import type { ActiveServer, LeaseCandidate, ServerAgreement } from '../../ports/leader.ts'
+import { joinSignals } from '../../ports/signals.ts'
 import type { LeaseRow, LeaseServer } from '../../store/engines/postgres-lease.ts'
 import { bothClocks, type FencedTerm, LeasedTerm, type LeaseTable, serverText } from './lease-term.ts'
 
@@ -49,7 +50,8 @@ export class LeasedCandidate implements LeaseCandidate {
   }
 
   async lead(callerSignal: AbortSignal): Promise<FencedTerm> {
-    const signal = AbortSignal.any([callerSignal, this.#end.signal])
+    using both = joinSignals(callerSignal, this.#end.signal)
+    const { signal } = both
     for (;;) {
       signal.throwIfAborted()
       let waitMs = LOOK_MS
