@@ -349,7 +349,7 @@ export class Keys {
   async #unknownEndpoints(owner: OwnerId, scope: KeyScope): Promise<EndpointId[]> {
     const ids = scopeEndpoints(scope)
     if (ids.length === 0) return []
-    const endpoints = new Set<EndpointId>((await this.#ports.store.endpoints.list(owner)).map(({ id }) => id))
+    const endpoints = new Set<EndpointId>((await this.#ports.store.endpoints.names(owner)).map(({ id }) => id))
     return ids.filter(id => !endpoints.has(id))
   }
 
