@@ -206,7 +206,7 @@ const jobUsageCases: Cases = {
     assert.deepEqual((await usage.jobs({ owner: OWNER, endpointId: E1, bounds: [] })).sums, [])
   },
 
-  'at most 1,000 spans are read at once, and the answer says where to go on': async ({ store: { usage } }) => {
+  'at most 100 spans are read at once, and the answer says where to go on': async ({ store: { usage } }) => {
     const bounds = Array.from({ length: USAGE_READ.spans + 2 }, (_, n) => FIRST + n * HOUR_MS)
     const { nextMs } = await usage.jobs({ owner: OWNER, endpointId: E1, bounds })
     assert.equal(nextMs, FIRST + USAGE_READ.spans * HOUR_MS)

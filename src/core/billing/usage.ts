@@ -238,5 +238,8 @@ function requestedFlavor({ gpus, pool, cpu }: PlatformRequest, place: ReportedPl
   return cpu === null ? 'cpu:any' : `cpu:${cpu.flavor}:${cpu.vcpus}`
 }
 
-/** Limits of one read: spans of time, sums, and counted hours of endpoints, beyond which only one hour is read. */
-export const USAGE_READ = { spans: 1_000, sums: 10_000, hours: 4_000 } as const
+/**
+ * Limits of one read: spans of time of sums of tokens, and of usage, where each takes a statement; sums; and counted
+ * hours of endpoints, beyond which only one hour is read.
+ */
+export const USAGE_READ = { tokenSpans: 1_000, spans: 100, sums: 10_000, hours: 4_000 } as const

@@ -9,7 +9,7 @@ export interface UsageQuery {
   /** Null for all endpoints, those that are gone included. */
   readonly endpointId: EndpointId | null
   /**
-   * Instants of whole hours, ascending: sums are made from each to the next. At most 1,000 spans are read at once.
+   * Instants of whole hours, ascending: sums are made from each to the next. At most 100 spans are read at once.
    */
   readonly bounds: readonly number[]
 }

@@ -103,7 +103,7 @@ export const usage = {
     byEndpoint = false,
   }: TokenQuery): Steps<{ sums: TokenSum[]; nextMs: number | null }> {
     const sums: TokenSum[] = []
-    const spans = Math.min(bounds.length - 1, USAGE_READ.spans)
+    const spans = Math.min(bounds.length - 1, USAGE_READ.tokenSpans)
     for (let index = 0; index < spans; index += 1) {
       const startMs = bounds[index]!
       const span = [owner, startMs, bounds[index + 1]!, keyId ?? '', endpointId ?? '', USAGE_READ.sums + 1]
