@@ -30,7 +30,7 @@ import type { Ports } from '../../ports/ports.ts'
 import type { ReleaseOptions } from '../../ports/store/management-store.ts'
 import type { WorkerStore } from '../../ports/store/store.ts'
 import type { Quotas } from '../accounts/quotas.ts'
-import { onePage } from '../paging.ts'
+import { onePage, readInParts } from '../paging.ts'
 import { retryOnConflict } from '../retry-on-conflict.ts'
 import { shortId } from '../short-id.ts'
 import type { EndpointDomains } from './endpoint-domains.ts'
@@ -262,7 +262,14 @@ export class Endpoints {
    * @throws AppError `invalid` for a cursor that no page had
    */
   list(owner: OwnerId, request: PageRequest = {}): Promise<Page<Endpoint>> {
-    return onePage(request, slice => this.#ports.store.endpoints.list(owner, slice))
+    const { endpoints } = this.#ports.store
+    return onePage(request, slice =>
+      readInParts(
+        slice,
+        endpoint => endpoint,
+        part => endpoints.list(owner, part),
+      ),
+    )
   }
 
   /**

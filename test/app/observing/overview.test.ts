@@ -123,7 +123,7 @@ test('it is read in a few statements, however many endpoints there are', async t
   assert.deepEqual([rig.calls('endpoints.listed') - before, rig.calls('endpoints.snapshot') - snapshots], [1, 0])
 })
 
-test('a page of many endpoints is read a hundred at a time, and has each of them once', async t => {
+test('pages of many endpoints are read a hundred at a time, and have each of them once', async t => {
   const rig = await openRig(t)
   const ids: string[] = []
   for (let n = 0; n < 205; n += 1) ids.push(await rig.endpoint())
@@ -131,6 +131,13 @@ test('a page of many endpoints is read a hundred at a time, and has each of them
   const { endpoints } = await overview(rig, '?limit=1000')
   assert.equal(rig.calls('endpoints.listed') - before, 3)
   assert.deepEqual(endpoints.map(({ id }: { id: string }) => id).toSorted(), ids.toSorted())
+  const lists = rig.calls('endpoints.list')
+  const page = (await rig.ask('GET', '/v2/serverless?limit=1000')).json
+  assert.equal(rig.calls('endpoints.list') - lists, 3)
+  assert.deepEqual(
+    page.endpoints.map(({ id }: { id: string }) => id),
+    endpoints.map(({ id }: { id: string }) => id),
+  )
 })
 
 test('it comes in pages, and another account sees nothing of it', async t => {
