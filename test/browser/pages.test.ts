@@ -20,11 +20,14 @@ const PAGES = [
   ...ENDPOINT_TABS.map(tab => `/endpoints/hellonode${tab}`),
 ]
 
-/** Each page is opened once at each width. Only its colors depend on the theme, which changes in place. */
+/**
+ * Each page is opened once at each width, by its address and by a link, which takes half of the processor time. Only
+ * its colors depend on the theme, which changes in place.
+ */
 const LOOKS = [
-  { width: 1280, theme: 'light', otherTheme: 'dark' },
-  { width: 390, theme: 'dark', otherTheme: 'light' },
-] as const satisfies readonly (Look & { otherTheme: Look['theme'] })[]
+  { width: 1280, theme: 'light', otherTheme: 'dark', goes: 'open' },
+  { width: 390, theme: 'dark', otherTheme: 'light', goes: 'follow' },
+] as const satisfies readonly (Look & { otherTheme: Look['theme']; goes: 'open' | 'follow' })[]
 
 /** Pages whose states are read at a glance, also on a telephone. */
 const WHOLE_STATES: ReadonlySet<string> = new Set(['/', '/endpoints', '/jobs'])
@@ -61,7 +64,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: patient(280_0
       const visitor = await (await Visitor.at(browser, server, look)).signIn(server.apiKey)
       const drawer = `/endpoints/hellonode/requests?job=${job}`
       for (const path of [...PAGES, drawer]) {
-        await visitor.open(path)
+        await visitor[look.goes](path)
         // The data of the page has arrived.
         await visitor.page.waitForLoadState('domcontentloaded')
         await until('the page to be read', async () => (await visitor.page.locator('.loading').count()) === 0)

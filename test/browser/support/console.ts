@@ -94,6 +94,19 @@ export class Visitor {
     await this.page.locator('h1').first().waitFor()
   }
 
+  /** Goes to a page by a link of the console, which is not loaded again, and waits until it is shown. */
+  async follow(path: string): Promise<void> {
+    await this.page.evaluate(to => {
+      const link = document.createElement('a')
+      link.href = to
+      document.body.append(link)
+      link.click()
+      link.remove()
+    }, path)
+    await this.page.waitForURL(this.origin + path, { waitUntil: 'commit' })
+    await this.page.locator('h1').first().waitFor()
+  }
+
   /** Loads a page. Without one of its files it stays empty, so that a wait for its content would say nothing. */
   async #goTo(path: string): Promise<void> {
     for (let tries = 0; tries < NETWORK_TRIES; tries += 1) {
