@@ -241,7 +241,8 @@ test('usage, and what is watched, have a task with its name', async t => {
   const { code, stdout, stderr } = await commandsOn(rig)('usage')
   assert.equal(code, 0, stderr)
   assert.match(stdout, /task-second/)
-  assert.match(stdout, new RegExp(short), 'one that is deleted has its id alone')
+  assert.match(stdout, /task-train-01 \(deleted\)/)
+  assert.doesNotMatch(stdout, new RegExp(short))
   assert.doesNotMatch(stdout, new RegExp(second.short))
 })
 
