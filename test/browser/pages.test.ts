@@ -143,7 +143,7 @@ describe('the pages of the console', { skip: browserSkip, timeout: patient(280_0
       if (response.status() === 403) refused.push(`${response.request().method()} ${response.url()}`)
     })
     for (const path of PAGES) {
-      await visitor.open(path)
+      await visitor.follow(path)
       await until('the page to be read', async () => (await visitor.page.locator('.loading').count()) === 0)
       const names = await visitor.page.locator('main button:visible').evaluateAll(all => all.map((_, at) => at))
       for (const at of names) {
