@@ -1,6 +1,7 @@
 import { z } from '@hono/zod-openapi'
 import { AUDIT_OUTCOMES, AUDIT_SURFACES, type AuditFilter, type KeptEntry } from '../../../core/audit/entry.ts'
 import { parseInstant } from '../../../core/instants.ts'
+import { joinSignals } from '../../../ports/signals.ts'
 import type { ApiParts } from '../../parts.ts'
 import { type Members, type RestRoute, type Rule, route } from '../route.ts'
 import { DateTime, Pagination, pageLimit, pagination } from '../schemas/common.ts'
@@ -123,8 +124,8 @@ export function auditRoutes({ auditReader, stopping }: ApiParts): RestRoute[] {
         success: { status: 200, schema: AuditVerification },
       },
       async ({ caller, request, held }): Promise<object> => {
-        const signal = AbortSignal.any([request.signal, stopping, held()])
-        const { anchor, head, broken } = await auditReader.verify(caller, signal)
+        using ended = joinSignals(request.signal, stopping, held())
+        const { anchor, head, broken } = await auditReader.verify(caller, ended.signal)
         return { intact: broken === null, anchor, head, broken }
       },
     ),
