@@ -8,7 +8,7 @@ import {
   byModel,
   costSeries,
   csvRows,
-  formerNames,
+  endpointNames,
   MOST_SERIES,
   sumUses,
 } from '../../console/pages/usage/usage-sums.ts'
@@ -34,8 +34,13 @@ function record(serverlessId: string, totalAmount: number, hours: number, startT
 }
 
 test('a deleted endpoint has the name that it had', () => {
-  const names = formerNames([record('a', 1, 2), { ...record('b', 1, 2), serverlessName: 'my task' }])
-  assert.deepEqual([...names], [['b', 'my task']])
+  const records = [record('a', 1, 2), { ...record('b', 1, 2), serverlessName: 'my task' }]
+  assert.deepEqual(['a', 'b'].map(endpointNames(null, records)), [undefined, 'my task'])
+  assert.deepEqual(['a', 'b', 'c'].map(endpointNames(new Map([['a', 'here']]), records)), [
+    'here',
+    'my task',
+    undefined,
+  ])
 })
 
 test('the records of an endpoint are one row, and what cost most is first', () => {

@@ -166,11 +166,15 @@ export function costSeries(
   return [...series, { id: '', title, color: '--faint', look: 'plain', values: values[shownUses.length]! }]
 }
 
-/** Names of deleted endpoints by their ids, as far as the server knows them. */
-export function formerNames(records: readonly ServerlessBillingRecord[]): ReadonlyMap<string, string> {
+/** Finds the name of an endpoint by its id: the present one, or that of a deleted one, if the server knows it. */
+export function endpointNames(
+  present: ReadonlyMap<string, string> | null,
+  records: readonly ServerlessBillingRecord[],
+): (id: string) => string | undefined {
   const named = ({ serverlessId, serverlessName }: ServerlessBillingRecord) =>
     serverlessName === null ? [] : ([[serverlessId, serverlessName]] as const)
-  return new Map(records.flatMap(named))
+  const former = new Map(records.flatMap(named))
+  return id => present?.get(id) ?? former.get(id)
 }
 
 /** All records as rows of a CSV file, the first of them the names of its columns. */

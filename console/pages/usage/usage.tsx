@@ -19,7 +19,7 @@ import {
   costSeries,
   csvRows,
   type EndpointUse,
-  formerNames,
+  endpointNames,
   type ModelUse,
   type Figure as Of,
   sumUses,
@@ -182,8 +182,8 @@ function Bill({
   const figure: Of = figureName === 'cost' || figureName === 'hours' ? figureName : hasCost ? 'cost' : 'hours'
   const uses = useMemo(() => byEndpoint(bill.records), [bill])
   const sum = sumUses(uses)
-  const former = useMemo(() => formerNames(bill.records), [bill])
-  const columns = useMemo(() => usageColumns(names, former, sum), [names, uses])
+  const nameOf = useMemo(() => endpointNames(names, bill.records), [names, bill])
+  const columns = useMemo(() => usageColumns(names, nameOf, sum), [names, uses])
   const { times, series } = useMemo(() => {
     const { startTime, endTime, bucketSize } = bill.metadata.query
     const all = bounds(Date.parse(startTime), Date.parse(endTime), bucketSize)
@@ -191,7 +191,7 @@ function Bill({
     const toMs = all.at(-1)!
     return {
       times: { atMs, fromMs: Date.parse(startTime), toMs, lengthMs: toMs - atMs.at(-1)! },
-      series: costSeries(bill.records, atMs, figure, id => names?.get(id) ?? former.get(id) ?? id),
+      series: costSeries(bill.records, atMs, figure, id => nameOf(id) ?? id),
     }
   }, [bill, figure, names])
   return (
@@ -254,7 +254,11 @@ function Bill({
 }
 
 /** Columns of the table, without those that are zero throughout. */
-function usageColumns(names: Names, former: ReadonlyMap<string, string>, sum: EndpointUse): Column<EndpointUse>[] {
+function usageColumns(
+  names: Names,
+  nameOf: (id: string) => string | undefined,
+  sum: EndpointUse,
+): Column<EndpointUse>[] {
   const number = (
     id: Exclude<keyof EndpointUse, 'id'>,
     title: string,
@@ -275,8 +279,8 @@ function usageColumns(names: Names, former: ReadonlyMap<string, string>, sum: En
       id: 'name',
       title: 'Endpoint',
       width: 'minmax(110px, 1.2fr)',
-      cell: ({ id }) => <Name id={id} name={names?.get(id) ?? former.get(id)} isDeleted={names?.has(id) === false} />,
-      sort: ({ id }) => names?.get(id) ?? former.get(id) ?? id,
+      cell: ({ id }) => <Name id={id} name={nameOf(id)} isDeleted={names?.has(id) === false} />,
+      sort: ({ id }) => nameOf(id) ?? id,
     },
     ...(sum.cost > 0 ? [number('cost', 'Cost', money, false)] : []),
     ...(sum.gpuCost > 0 && sum.cpuCost > 0 ? [number('gpuCost', 'GPU', money), number('cpuCost', 'CPU', money)] : []),
@@ -314,8 +318,10 @@ function Name({
 }
 
 function save(bill: ListServerlessBillingResponse, names: Names): void {
-  const former = formerNames(bill.records)
-  const endpointName = (id: string) => names?.get(id) ?? former.get(id) ?? ''
+  const nameOf = endpointNames(names, bill.records)
   const { startTime, endTime } = bill.metadata.query
-  download(`usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`, csv(csvRows(bill.records, endpointName)))
+  download(
+    `usage-${startTime.slice(0, 10)}-${endTime.slice(0, 10)}.csv`,
+    csv(csvRows(bill.records, id => nameOf(id) ?? '')),
+  )
 }
